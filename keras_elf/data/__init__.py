@@ -1,0 +1,24 @@
+"""Text in, batches out: corpora, tokenizers, rows of token ids and shuffled batches.
+
+Everything here gives Python or NumPy objects, never tensors of a framework, so that the same data
+feeds every backend. Importing it costs NumPy and Keras alone.
+"""
+
+from keras_elf.data.batches import TokenBatches
+from keras_elf.data.bible import king_james_verses
+from keras_elf.data.encode import encode_texts, special_token_ids, to_token_ids
+from keras_elf.data.rows import check_token_ids, cut_at_end, make_rows, strip_prefix
+from keras_elf.data.tokenizers import train_sentencepiece
+
+__all__ = [
+    "TokenBatches",
+    "check_token_ids",
+    "cut_at_end",
+    "encode_texts",
+    "king_james_verses",
+    "make_rows",
+    "special_token_ids",
+    "strip_prefix",
+    "to_token_ids",
+    "train_sentencepiece",
+]

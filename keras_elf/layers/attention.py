@@ -1,0 +1,126 @@
+"""ELF's self-attention: fused projection, per-head RMS norm, rotary, optional mask."""
+
+import keras
+from keras import ops
+
+from keras_elf import checks
+from keras_elf.layers.rotary import RotaryEmbedding
+
+NORM_EPSILON = 1e-6
+
+
+@keras.saving.register_keras_serializable(package="keras_elf")
+class ELFAttention(keras.layers.Layer):
+    """Bidirectional multi-head self-attention.
+
+    One fused Dense gives `[q | k | v]`; q and k are RMS-normalised over the head and
+    rotated; softmax runs in float32; a last Dense mixes the heads. All kernels are 2-D, so
+    that Muon, LoRA and int8 quantisation see ordinary Dense layers.
+
+    Args:
+        hidden_size: int. Width of the input and the output.
+        num_heads: int. Must divide `hidden_size` into heads of even size.
+        dropout: float in [0, 1]. Dropout after the output projection. Defaults to `0.0`.
+        attention_dropout: float in [0, 1]. Dropout on attention weights. Defaults to `0.0`.
+
+    Call arguments:
+        x: tensor `(batch, prefix_length + length, hidden_size)`.
+        prefix_length: int. Leading context tokens: not rotated, visible to all.
+        attention_mask: bool or 0/1 tensor over the *text* tokens, or `None` (all see all).
+            `(batch, length)`: which keys may be seen; `(batch, length, length)`: which
+            keys each query may see.
+
+    Raises:
+        ValueError: if the heads do not divide the width or the head size is odd.
+
+    Source: ELF, arXiv 2605.10938 (network).
+    """
+
+    def __init__(self, hidden_size, num_heads, dropout=0.0, attention_dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_size = checks.integer("hidden_size", hidden_size, minimum=1)
+        self.num_heads = checks.integer("num_heads", num_heads, minimum=1)
+        self.dropout = checks.probability("dropout", dropout)
+        self.attention_dropout = checks.probability("attention_dropout", attention_dropout)
+        if hidden_size % num_heads:
+            raise ValueError(
+                "`num_heads` must divide `hidden_size`. "
+                f"Received: num_heads={num_heads}, hidden_size={hidden_size}"
+            )
+        self.head_dim = hidden_size // num_heads
+        if self.head_dim % 2:
+            raise ValueError(
+                "`hidden_size / num_heads` must be even for rotary pairs. Received: "
+                f"{hidden_size} / {num_heads} = {self.head_dim}"
+            )
+        policy = self.dtype_policy
+        self.qkv = keras.layers.Dense(3 * hidden_size, dtype=policy, name="qkv")
+        self.q_norm = keras.layers.RMSNormalization(
+            epsilon=NORM_EPSILON, dtype=policy, name="q_norm"
+        )
+        self.k_norm = keras.layers.RMSNormalization(
+            epsilon=NORM_EPSILON, dtype=policy, name="k_norm"
+        )
+        self.rotary = RotaryEmbedding(dtype=policy, name="rotary")
+        self.proj = keras.layers.Dense(hidden_size, dtype=policy, name="proj")
+        self.proj_dropout = keras.layers.Dropout(dropout, dtype=policy, name="proj_dropout")
+        self.weights_dropout = keras.layers.Dropout(
+            attention_dropout, dtype=policy, name="weights_dropout"
+        )
+        self.supports_masking = True
+
+    def build(self, x_shape, attention_mask_shape=None):
+        self.qkv.build(x_shape)
+        self.q_norm.build((None, None, self.num_heads, self.head_dim))
+        self.k_norm.build((None, None, self.num_heads, self.head_dim))
+        self.proj.build((None, None, self.hidden_size))
+        self.built = True
+
+    def call(self, x, prefix_length=0, attention_mask=None, training=None):
+        batch, length = ops.shape(x)[0], ops.shape(x)[1]
+        qkv = ops.reshape(self.qkv(x), (batch, length, 3, self.num_heads, self.head_dim))
+        q = self.rotary(self.q_norm(qkv[:, :, 0]), prefix_length=prefix_length)
+        k = self.rotary(self.k_norm(qkv[:, :, 1]), prefix_length=prefix_length)
+        v = qkv[:, :, 2]
+        mask = _full_mask(attention_mask, prefix_length)
+        if training and self.attention_dropout > 0:
+            out = self._attend_with_dropout(q, k, v, mask)
+        else:
+            out = ops.dot_product_attention(q, k, v, mask=mask, scale=self.head_dim**-0.5)
+        out = self.proj(ops.reshape(out, (batch, length, self.hidden_size)))
+        return self.proj_dropout(out, training=training)
+
+    def _attend_with_dropout(self, q, k, v, mask):
+        # The fused kernels offer no dropout on attention weights, so they are made here.
+        scores = ops.einsum("bqhd,bkhd->bhqk", q, k)
+        scores = ops.cast(scores, "float32") * self.head_dim**-0.5
+        if mask is not None:
+            scores = ops.where(mask, scores, -1e30)
+        weights = self.weights_dropout(ops.softmax(scores, axis=-1), training=True)
+        return ops.einsum("bhqk,bkhd->bqhd", ops.cast(weights, v.dtype), v)
+
+    def compute_output_shape(self, input_shape, *args, **kwargs):
+        return (*input_shape[:-1], self.hidden_size)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+        }
+
+
+def _full_mask(mask, prefix_length):
+    """4-D bool mask over prefix and text: the form that every backend's attention accepts."""
+    if mask is None:
+        return None
+    mask = ops.cast(mask, "bool")
+    if len(mask.shape) == 2:
+        mask = mask[:, None, :]
+    if prefix_length:
+        mask = ops.pad(mask, [[0, 0], [0, 0], [prefix_length, 0]], constant_values=True)
+        if mask.shape[1] != 1:
+            mask = ops.pad(mask, [[0, 0], [prefix_length, 0], [0, 0]], constant_values=True)
+    return mask[:, None]

@@ -1,0 +1,104 @@
+"""Newton-Schulz orthogonalisation, the matrix part of the Muon optimizer."""
+
+from keras import ops
+
+from keras_elf import checks
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+MAX_GROUP_ELEMENTS = 2**27
+
+
+def newton_schulz(matrix, steps=5, epsilon=1e-8):
+    """Push all singular values of a matrix towards one, keeping its singular vectors.
+
+    The quintic iteration `x <- a x + (b x x^T + c (x x^T)^2) x` after division by the
+    Frobenius norm, computed in float32 on the side that is smaller. Its coefficients buy
+    speed with precision: five steps leave the singular values between 0.68 and 1.21, and
+    those below 0.002 of the norm are still on their way. Source: the ELF paper's
+    optimizer, Muon (arXiv 2605.10938), as in `optax.contrib.muon`.
+
+    Args:
+        matrix: float tensor. Shape `(..., rows, columns)`; leading axes are a batch of
+            matrices, each treated alone.
+        steps: integer. Number of iterations. Defaults to 5.
+        epsilon: float. Added to the Frobenius norm. Defaults to 1e-8.
+
+    Returns:
+        float32 tensor of the shape of `matrix`.
+
+    Raises:
+        ValueError: if `matrix` has fewer than two axes, or `steps` is no whole number >= 0.
+    """
+    steps = checks.integer("steps", steps, minimum=0)
+    if len(matrix.shape) < 2:
+        raise ValueError(
+            "`matrix` must have at least two axes (rows, columns). "
+            f"Received a tensor of shape {tuple(matrix.shape)}"
+        )
+    a, b, c = COEFFICIENTS
+    x = ops.cast(matrix, "float32")
+    tall = x.shape[-2] > x.shape[-1]
+    if tall:
+        x = ops.swapaxes(x, -1, -2)
+    norm = ops.sqrt(ops.sum(ops.square(x), axis=(-2, -1), keepdims=True))
+    x = x / (norm + epsilon)
+    for _ in range(steps):
+        gram = ops.matmul(x, ops.swapaxes(x, -1, -2))
+        x = a * x + ops.matmul(b * gram + ops.matmul(c * gram, gram), x)
+    return ops.swapaxes(x, -1, -2) if tall else x
+
+
+def newton_schulz_grouped(matrices, steps=5, epsilon=1e-8):
+    """Orthogonalise many matrices, those of one shape together as one batched product.
+
+    A matrix and the transpose of another count as one shape, smallest side first. A deep
+    network has few distinct shapes, so this replaces hundreds of small products by a few
+    large ones, and the compiler sees a program that does not grow with depth.
+
+    Args:
+        matrices: list of float tensors. Each of shape `(rows, columns)`.
+        steps: integer. Number of iterations. Defaults to 5.
+        epsilon: float. Added to each Frobenius norm. Defaults to 1e-8.
+
+    Returns:
+        List of float32 tensors, in the order and of the shapes of `matrices`.
+    """
+    results = [None] * len(matrices)
+    for shape, indices in group_by_shape([m.shape for m in matrices]):
+        wide = [_wide(ops.cast(matrices[i], "float32")) for i in indices]
+        if len(wide) == 1:
+            done = [newton_schulz(wide[0], steps, epsilon)]
+        else:
+            batch = newton_schulz(ops.stack(wide, axis=0), steps, epsilon)
+            done = [batch[k] for k in range(len(wide))]
+        for i, x in zip(indices, done, strict=True):
+            results[i] = x if tuple(matrices[i].shape) == shape else ops.swapaxes(x, 0, 1)
+    return results
+
+
+def group_by_shape(shapes, max_elements=MAX_GROUP_ELEMENTS):
+    """Return a list of `((small, large), [indices])` that covers `shapes`.
+
+    Groups are cut at `max_elements` numbers (512 MiB of float32 by default), since a stacked
+    copy of every matrix of a large network would cost as much memory as its weights.
+
+    Args:
+        shapes: list of pairs of integers.
+        max_elements: integer. Upper bound on the numbers in one group; a group always holds
+            at least one matrix. Defaults to 2**27.
+
+    Returns:
+        List of `((small, large), [indices])`, in order of first appearance.
+    """
+    groups = {}
+    for index, shape in enumerate(shapes):
+        groups.setdefault(tuple(sorted(int(n) for n in shape)), []).append(index)
+    cut = []
+    for (small, large), indices in groups.items():
+        most = max(1, max_elements // max(1, small * large))
+        cut += [((small, large), indices[k : k + most]) for k in range(0, len(indices), most)]
+    return cut
+
+
+def _wide(matrix):
+    return ops.swapaxes(matrix, 0, 1) if matrix.shape[0] > matrix.shape[1] else matrix

@@ -1,0 +1,60 @@
+"""Shared by all tests: the backend under test, reference numbers, TensorFlow hidden on request."""
+
+import importlib.abc
+import os
+import pathlib
+import sys
+import warnings
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+REFERENCE = pathlib.Path(__file__).parent / "reference"
+
+
+class _HideTensorFlow(importlib.abc.MetaPathFinder):
+    """Makes `import tensorflow` fail as it does on a machine that never installed it."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.split(".")[0] in ("tensorflow", "tensorflow_text", "tf2onnx"):
+            raise ModuleNotFoundError(f"{fullname} is hidden in this test run", name=fullname)
+        return None
+
+
+if os.environ.get("KERAS_ELF_HIDE_TENSORFLOW") == "1":
+    sys.meta_path.insert(0, _HideTensorFlow())
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+
+if keras.backend.backend() == "torch":
+    import torch
+
+    torch.set_num_threads(max(1, os.cpu_count() or 1))
+    torch.set_flush_denormal(True)
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """`reference("jax/forward")` -> dict of arrays printed by the public ELF code."""
+
+    def load(name):
+        with np.load(REFERENCE / f"{name}.npz", allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+
+    return load
+
+
+@pytest.fixture(autouse=True)
+def _float32_policy():
+    """No test may leave its dtype policy behind for the next one."""
+    keras.config.set_dtype_policy("float32")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_t5():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not support masking.*")
+        yield
