@@ -6,6 +6,7 @@ feeds every backend. Importing it costs NumPy and Keras alone.
 
 from keras_elf.data.batches import TokenBatches
 from keras_elf.data.bible import king_james_verses
+from keras_elf.data.decode import decode_texts
 from keras_elf.data.encode import encode_texts, special_token_ids, to_token_ids
 from keras_elf.data.rows import check_token_ids, cut_at_end, make_rows, strip_prefix
 from keras_elf.data.tokenizers import train_sentencepiece
@@ -14,6 +15,7 @@ __all__ = [
     "TokenBatches",
     "check_token_ids",
     "cut_at_end",
+    "decode_texts",
     "encode_texts",
     "king_james_verses",
     "make_rows",

@@ -40,9 +40,7 @@ class TokenBatches(keras.utils.PyDataset):
     ```
     """
 
-    def __init__(
-        self, arrays, batch_size, *, shuffle=True, seed=0, drop_remainder=True, **kwargs
-    ):
+    def __init__(self, arrays, batch_size, *, shuffle=True, seed=0, drop_remainder=True, **kwargs):
         super().__init__(**kwargs)
         self.arrays = _rows(arrays)
         self.num_rows = len(next(iter(self.arrays.values())))

@@ -185,7 +185,13 @@ def _to_python(value):
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a GPU
         value = value.detach().cpu()
     if hasattr(value, "__array__") and not np.isscalar(value):
-        return np.asarray(value).tolist()
+        try:
+            return np.asarray(value).tolist()
+        except NotImplementedError as error:  # a symbolic TensorFlow tensor
+            raise TypeError(
+                "Text cannot be encoded inside a `tf.data` graph. Encode it first, with "
+                "`keras_elf.data.encode_texts`, and build the dataset from the rows."
+            ) from error
     return value
 
 

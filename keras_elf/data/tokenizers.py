@@ -5,9 +5,8 @@ import io
 import os
 import re
 
-import numpy as np
-
 from keras_elf import checks
+from keras_elf.data.texts import Texts, draw
 
 MODEL_TYPES = ("unigram", "bpe", "char", "word")
 # SentencePiece drops longer lines without a word; its own limit (4192 bytes) loses whole documents.
@@ -68,11 +67,11 @@ def train_sentencepiece(
     checks.choice("model_type", model_type, MODEL_TYPES)
     checks.integer("seed", seed, minimum=0)
     checks.number("character_coverage", character_coverage, minimum=0, maximum=1)
-    texts = _Texts(source)
+    texts = Texts(source)
     sentences = iter(texts)
     if max_sentences is not None:
         checks.integer("max_sentences", max_sentences, minimum=1)
-        sentences = iter(_draw(sentences, max_sentences, seed))
+        sentences = iter(draw(sentences, max_sentences, seed))
     with _replacing(path) as write:
         model = io.BytesIO()
         try:
@@ -99,66 +98,6 @@ def train_sentencepiece(
             raise _too_few_pieces(vocabulary_size, size)
         write(proto)
     return proto
-
-
-class _Texts:
-    """The texts of a source, one pass, counted; `error` keeps what stopped it."""
-
-    def __init__(self, source):
-        self.source, self.count, self.error = source, 0, None
-        if isinstance(source, (str, os.PathLike)):
-            if not os.path.isfile(source):
-                raise FileNotFoundError(
-                    f"`source` must be a text file or an iterable of str. Received: {source!r}, "
-                    "which is not an existing file. Pass a single text as a list."
-                )
-            self.lines = _read_lines(source)
-        elif hasattr(source, "__iter__") and not isinstance(source, (bytes, dict)):
-            self.lines = source
-        else:
-            raise ValueError(
-                "`source` must be the path of a text file or an iterable of str. "
-                f"Received: {source!r}"
-            )
-
-    def __iter__(self):
-        try:
-            for index, line in enumerate(self.lines):
-                if not isinstance(line, str):
-                    raise ValueError(
-                        f"`source` must yield str. Received: {line!r} (of type "
-                        f"{type(line).__name__}) at index {index}"
-                    )
-                if line.strip():
-                    self.count += 1
-                    yield line
-        except Exception as error:
-            self.error = error
-            raise
-
-
-def _read_lines(path):
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                # Editors on Windows put a byte-order mark at the start of a file.
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"`source` {str(path)!r} is not UTF-8 text: line {number}, byte "
-                    f"{error.start}: {error.reason}. Convert the file, for example with iconv."
-                ) from None
-
-
-def _draw(sentences, number, seed):
-    """A uniform sample of at most `number` sentences from one pass, in bounded memory."""
-    rng, kept = np.random.default_rng(seed), []
-    for index, sentence in enumerate(sentences):
-        if index < number:
-            kept.append(sentence)
-        elif (place := rng.integers(index + 1)) < number:
-            kept[place] = sentence
-    return kept
 
 
 def _explained(error, texts, vocabulary_size):

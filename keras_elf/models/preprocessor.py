@@ -8,6 +8,7 @@ import keras_hub
 import numpy as np
 
 from keras_elf import checks
+from keras_elf.data.decode import decode_texts
 from keras_elf.data.encode import (
     check_trained,
     encode_texts,
@@ -15,15 +16,8 @@ from keras_elf.data.encode import (
     to_token_ids,
     warn_if_cut,
 )
-from keras_elf.data.rows import (
-    PAD_WITH,
-    check_lengths,
-    check_token_ids,
-    cut_at_end,
-    make_rows,
-    strip_prefix,
-)
-from keras_elf.models.transformers_tokenizer import load_transformers_tokenizer
+from keras_elf.data.rows import PAD_WITH, check_lengths, check_token_ids, make_rows
+from keras_elf.models.tokenizer import check_tokenizer, load_transformers_tokenizer
 
 ROW_KEYS = ("token_ids", "is_cond", "is_valid")
 
@@ -89,7 +83,7 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
     ):
         allowed = ("name", "dtype", "trainable", "config_file")
         checks.no_unknown("ELFPreprocessor", kwargs, allowed)
-        _check_tokenizer(tokenizer)
+        check_tokenizer(tokenizer)
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length, self.condition_length = check_lengths(
@@ -126,12 +120,13 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         return self.call(x, y=y, sample_weight=sample_weight, **kwargs)
 
     def call(self, x, y=None, sample_weight=None):
-        if y is not None:
-            raise ValueError(
-                "`y` must not be given: ELF's targets are the texts themselves. For pairs pass "
-                '`x={"condition": ..., "target": ...}`.'
-            )
-        return keras.utils.pack_x_y_sample_weight(self._rows(x), None, sample_weight)
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ValueError(
+                    f"`{name}` must not be given: ELF's targets are the texts themselves, all of "
+                    'one weight. For pairs pass `x={"condition": ..., "target": ...}`.'
+                )
+        return self._rows(x)
 
     def generate_preprocess(self, conditions):
         """Rows to generate a text from: a condition each, everything behind it open.
@@ -153,7 +148,6 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
             pad_with=self.pad_with,
             add_end_token=False,
         )
-        # The condition alone counts against its length here.
         warn_if_cut(number_cut, len(ids), self.sequence_length, self.condition_length)
         rows["is_valid"][:] = True
         return rows
@@ -169,22 +163,9 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         Returns:
             A list of str, one a row.
         """
-        token_ids = np.asarray(keras.ops.convert_to_numpy(token_ids))
-        check_token_ids(token_ids, self.vocabulary_size)
-        pad_id, end_id = special_token_ids(self.tokenizer)
-        if is_cond is not None:
-            is_cond = np.asarray(keras.ops.convert_to_numpy(is_cond)).astype(bool)
-            if is_cond.shape != token_ids.shape:
-                raise ValueError(
-                    "`is_cond` must have the shape of `token_ids`. Received: "
-                    f"{is_cond.shape} and {token_ids.shape}"
-                )
-            prefix_lengths = np.cumprod(is_cond, axis=1).sum(axis=1)
-            token_ids = strip_prefix(token_ids, prefix_lengths, pad_id)
-        token_ids = cut_at_end(token_ids, end_id, pad_id)
-        has_piece = (token_ids != pad_id) & (token_ids < self.tokenizer.vocabulary_size())
-        ids = [row[keep].tolist() for row, keep in zip(token_ids, has_piece, strict=True)]
-        return [str(_python_str(self.tokenizer.detokenize(row))) if row else "" for row in ids]
+        return decode_texts(
+            token_ids, self.tokenizer, is_cond, vocabulary_size=self.vocabulary_size
+        )
 
     def get_config(self):
         return {
@@ -226,19 +207,20 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
                 f"`preset` must be a directory with a saved preprocessor. Received: {preset!r}, "
                 f"which has no file {config_file!r}"
             )
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-        found = config.get("registered_name") if isinstance(config, dict) else None
+        config = _load_json(path)
+        found = config.get("registered_name")
         if found != keras.saving.get_registered_name(cls):
             raise ValueError(
                 f"`preset` {preset!r} holds {found!r}, where {cls.__name__} was asked for."
             )
-        config["config"] = {**config["config"], **kwargs}
+        config["config"] = {**config.get("config", {}), **kwargs}
         preprocessor = keras.saving.deserialize_keras_object(config)
         try:
             preprocessor.load_preset_assets(preset)
-        except FileNotFoundError as error:
-            raise ValueError(f"`preset` {preset!r} lacks its vocabulary: {error}") from error
+        except Exception as error:  # each tokenizer library has errors of its own
+            raise ValueError(
+                f"The vocabulary in `preset` {preset!r} is missing or damaged: {error}"
+            ) from error
         return preprocessor
 
     @classmethod
@@ -288,29 +270,20 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         shapes = {key: tuple(rows[key].shape) for key in ROW_KEYS}
         if any(len(s) != 2 or s[1] != self.sequence_length for s in shapes.values()):
             raise ValueError(
-                f"Ready rows must have the shape (rows, {self.sequence_length}). "
-                f"Received: {shapes}"
+                f"Ready rows must have the shape (rows, {self.sequence_length}). Received: {shapes}"
             )
         if isinstance(rows["token_ids"], np.ndarray):  # the others may be symbolic
             check_token_ids(rows["token_ids"], self.vocabulary_size)
         return rows
 
 
-def _check_tokenizer(tokenizer):
-    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-        raise ValueError(
-            "`tokenizer` must be a `keras_hub.tokenizers.Tokenizer`, such as "
-            f"`keras_hub.models.T5Tokenizer(proto=...)`. Received: {tokenizer!r}"
-        )
-    for name in ("sequence_length", "add_bos", "add_eos"):
-        if getattr(tokenizer, name, None):
-            raise ValueError(
-                f"`tokenizer` must leave cutting, padding and special tokens to ELFPreprocessor. "
-                f"Received one with {name}={getattr(tokenizer, name)!r}"
-            )
-
-
-def _python_str(text):
-    """Text from any keras_hub tokenizer, also one set up to give TensorFlow strings."""
-    text = text.numpy() if hasattr(text, "numpy") else text
-    return text.decode("utf-8") if isinstance(text, bytes) else text
+def _load_json(path):
+    """The object in a JSON file; `ValueError` with the path if there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+    except ValueError as error:
+        raise ValueError(f"{path!r} is damaged: {error}") from error
+    if not isinstance(config, dict):
+        raise ValueError(f"{path!r} is damaged: it holds no object.")
+    return config

@@ -1,0 +1,6 @@
+"""The training objective: draws -> corrupted batch -> forward passes -> losses."""
+
+from keras_elf.objectives.elf_objective import COMPOSITIONS
+from keras_elf.objectives.elf_objective import ELFObjective
+
+__all__ = ["COMPOSITIONS", "ELFObjective"]

@@ -40,7 +40,7 @@ def compiled_step(optimizer, variables):
 
 def values_of(variables):
     """Return the variables' values as NumPy arrays."""
-    return [v.numpy() for v in variables]
+    return [keras.ops.convert_to_numpy(v.value) for v in variables]
 
 
 def averages_of(optimizer):
@@ -59,5 +59,8 @@ def random_gradients(arrays, steps, seed=0, scale=1.0):
 
 def worst_error(got, want):
     """Return the largest difference, relative to the largest entry of each array."""
-    pairs = zip(got, want, strict=True)
-    return max(np.abs(g - np.asarray(w)).max() / np.abs(w).max() for g, w in pairs)
+    worst = 0.0
+    for g, w in zip(got, want, strict=True):
+        assert np.isfinite(g).all() and np.isfinite(w).all()
+        worst = max(worst, np.abs(g - np.asarray(w)).max() / (np.abs(w).max() or 1.0))
+    return worst

@@ -1,4 +1,4 @@
-"""Reads the T5 tokenizer out of a `transformers` directory."""
+"""What ELF asks of a tokenizer, and T5's from a `transformers` directory."""
 
 import json
 import os
@@ -6,6 +6,25 @@ import os
 import keras_hub
 
 from keras_elf import checks
+
+
+def check_tokenizer(tokenizer):
+    """Raise `ValueError` if ELFPreprocessor cannot work with a tokenizer."""
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise ValueError(
+            "`tokenizer` must be a `keras_hub.tokenizers.Tokenizer`, such as "
+            f"`keras_hub.models.T5Tokenizer(proto=...)`. Received: {tokenizer!r}"
+        )
+    if "int" not in tokenizer.compute_dtype:
+        raise ValueError(
+            f"`tokenizer` must give token ids. Received one with dtype={tokenizer.compute_dtype!r}"
+        )
+    for name in ("sequence_length", "add_bos", "add_eos"):
+        if getattr(tokenizer, name, None):
+            raise ValueError(
+                f"`tokenizer` must leave cutting, padding and special tokens to ELFPreprocessor. "
+                f"Received one with {name}={getattr(tokenizer, name)!r}"
+            )
 
 
 def load_transformers_tokenizer(directory):

@@ -1,0 +1,72 @@
+"""One pass over the texts of a source, whatever it is, with errors that name the place."""
+
+import os
+
+import numpy as np
+
+
+class Texts:
+    """The texts of a file or an iterable that are not blank, for one pass.
+
+    `count` says how many came. `error` keeps the exception that stopped the pass, for callers
+    whose loop is not Python's and loses it.
+
+    Args:
+        source: str or path of a UTF-8 text file, one text a line; or an iterable of str.
+    """
+
+    def __init__(self, source):
+        self.source, self.count, self.error = source, 0, None
+        if isinstance(source, (str, os.PathLike)):
+            if not os.path.isfile(source):
+                raise FileNotFoundError(
+                    f"`source` must be a text file or an iterable of str. Received: {source!r}, "
+                    "which is not an existing file. Pass a single text as a list."
+                )
+            self.lines = _read_lines(source)
+        elif hasattr(source, "__iter__") and not isinstance(source, (bytes, dict)):
+            self.lines = source
+        else:
+            raise ValueError(
+                "`source` must be the path of a text file or an iterable of str. "
+                f"Received: {source!r}"
+            )
+
+    def __iter__(self):
+        try:
+            for index, line in enumerate(self.lines):
+                if not isinstance(line, str):
+                    raise ValueError(
+                        f"`source` must yield str. Received: {line!r} (of type "
+                        f"{type(line).__name__}) at index {index}"
+                    )
+                if line.strip():
+                    self.count += 1
+                    yield line
+        except (Exception, KeyboardInterrupt) as error:
+            self.error = error
+            raise
+
+
+def _read_lines(path):
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                # Editors on Windows put a byte-order mark at the start of a file.
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"`source` {str(path)!r} is not UTF-8 text: line {number}, byte "
+                    f"{error.start}: {error.reason}. Convert the file, for example with iconv."
+                ) from None
+
+
+def draw(sentences, number, seed):
+    """A uniform sample of at most `number` sentences from one pass, in bounded memory."""
+    rng, kept = np.random.default_rng(seed), []
+    for index, sentence in enumerate(sentences):
+        if index < number:
+            kept.append(sentence)
+        elif (place := rng.integers(index + 1)) < number:
+            kept[place] = sentence
+    return kept

@@ -1,0 +1,174 @@
+import os
+
+import keras_hub
+import pytest
+import sentencepiece
+
+from keras_elf.data import train_sentencepiece
+from tests.data import small
+
+
+def test_special_tokens_are_those_of_t5():
+    processor = sentencepiece.SentencePieceProcessor(model_proto=small.proto())
+    assert processor.vocab_size() == small.VOCABULARY_SIZE
+    assert [processor.IdToPiece(i) for i in range(3)] == ["<pad>", "</s>", "<unk>"]
+    assert (processor.pad_id(), processor.eos_id(), processor.unk_id()) == (0, 1, 2)
+    assert processor.bos_id() == -1
+
+
+@pytest.mark.parametrize(
+    "tokenizer_class",
+    [keras_hub.models.T5Tokenizer, keras_hub.tokenizers.SentencePieceTokenizer],
+)
+def test_loads_in_keras_hub(tokenizer_class):
+    tokenizer = tokenizer_class(proto=small.proto())
+    ids = tokenizer.tokenize(small.verses()[:5])
+    assert tokenizer.detokenize(ids) == small.verses()[:5]
+
+
+def test_same_bytes_from_list_generator_and_file(tmp_path):
+    source, target = tmp_path / "corpus.txt", tmp_path / "model.spm"
+    # A byte-order mark, Windows line ends and blank lines change nothing.
+    text = "\r\n\r\n".join(small.verses()) + "\r\n"
+    source.write_bytes(text.encode("utf-8-sig"))
+    proto = train_sentencepiece(source, small.VOCABULARY_SIZE, target)
+    assert proto == small.proto()
+    assert target.read_bytes() == proto
+    assert train_sentencepiece((v for v in small.verses()), small.VOCABULARY_SIZE) == proto
+    assert sorted(os.listdir(tmp_path)) == ["corpus.txt", "model.spm"]
+
+
+def test_max_sentences_is_a_seeded_draw():
+    one, same, other = (
+        train_sentencepiece(small.verses(), 100, max_sentences=50, seed=seed) for seed in (0, 0, 1)
+    )
+    assert one == same != other
+    assert one != train_sentencepiece(small.verses()[:50], 100), "the draw must reach all texts"
+
+
+@pytest.mark.parametrize("model_type, size", [("bpe", 60), ("char", 50), ("word", 60)])
+def test_other_model_types(model_type, size):
+    proto = train_sentencepiece(small.verses(), size, model_type=model_type)
+    assert sentencepiece.SentencePieceProcessor(model_proto=proto).vocab_size() == size
+
+
+def test_byte_fallback_spells_unknown_characters():
+    text = "snow \u2603"
+    proto = train_sentencepiece(small.verses(), 400, byte_fallback=True)
+    tokenizer = keras_hub.models.T5Tokenizer(proto=proto)
+    assert tokenizer.detokenize(tokenizer.tokenize([text])) == [text]
+    tokenizer = keras_hub.models.T5Tokenizer(proto=small.proto())
+    assert tokenizer.detokenize(tokenizer.tokenize([text])) != [text]
+
+
+def test_one_giant_line_is_not_dropped():
+    line = " ".join(small.verses())
+    assert len(line.encode()) > 4192
+    processor = sentencepiece.SentencePieceProcessor(model_proto=train_sentencepiece([line], 100))
+    assert processor.vocab_size() == 100
+
+
+def test_quiet(capfd):
+    train_sentencepiece(small.verses()[:50], 60)
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word", "char"])
+def test_too_few_pieces_names_the_largest_size(model_type):
+    with pytest.raises(ValueError, match="fewer pieces.*Received: 5000.*largest") as caught:
+        train_sentencepiece(small.verses()[:20], 5000, model_type=model_type)
+    largest = int(str(caught.value).split("corpus is ")[1].split(";")[0])
+    proto = train_sentencepiece(small.verses()[:20], largest, model_type=model_type)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    assert processor.vocab_size() == largest
+
+
+def test_too_many_characters_names_the_smallest_size():
+    with pytest.raises(ValueError, match="too small.*Received: 5. The smallest .* is") as caught:
+        train_sentencepiece(["abcdef abcdef", "fedcba"], 5)
+    smallest = int(str(caught.value).split("size is ")[1].split(";")[0])
+    assert smallest > 5
+    train_sentencepiece(["abcdef abcdef", "fedcba"], smallest)
+
+
+@pytest.mark.parametrize("source", [[], ["", "  "], iter([])])
+def test_empty_corpus(source):
+    with pytest.raises(ValueError, match="`source` holds no text"):
+        train_sentencepiece(source, 50)
+
+
+def test_empty_file(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(ValueError, match="holds no text.*empty.txt"):
+        train_sentencepiece(tmp_path / "empty.txt", 50)
+
+
+@pytest.mark.parametrize("max_sentences", [None, 10])
+def test_invalid_utf8_names_the_line(tmp_path, max_sentences):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"first line\nsecond line\ncaf\xe9\nfourth\n")
+    with pytest.raises(ValueError, match="latin.txt' is not UTF-8 text: line 3, byte 3"):
+        train_sentencepiece(path, 50, tmp_path / "out.spm", max_sentences=max_sentences)
+    assert os.listdir(tmp_path) == ["latin.txt"]
+
+
+def test_errors_of_the_iterable_come_through():
+    def source():
+        yield "some text"
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        train_sentencepiece(source(), 50)
+    with pytest.raises(ValueError, match=r"must yield str. Received: 3 .*index 1"):
+        train_sentencepiece(["a text", 3], 50)
+
+
+def test_ctrl_c_comes_through():
+    def source():
+        yield "some text"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_sentencepiece(source(), 50)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="`source` must be a text file.*nothing.txt"):
+        train_sentencepiece(tmp_path / "nothing.txt", 50)
+
+
+@pytest.mark.parametrize("place", ["missing/model.spm", "file/model.spm", "folder"])
+def test_unwritable_target(tmp_path, place):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="`path` cannot be written"):
+        train_sentencepiece(small.verses(), 100, tmp_path / place)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+    assert not os.listdir(tmp_path / "folder")
+
+
+def test_failure_keeps_the_old_file(tmp_path):
+    (tmp_path / "model.spm").write_bytes(b"old")
+    with pytest.raises(ValueError, match="fewer pieces"):
+        train_sentencepiece(small.verses()[:20], 5000, tmp_path / "model.spm")
+    assert (tmp_path / "model.spm").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model.spm"]
+
+
+@pytest.mark.parametrize(
+    "kwargs, message",
+    [
+        (dict(vocabulary_size=3), "`vocabulary_size` must be"),
+        (dict(vocabulary_size=100.0), "`vocabulary_size` must be"),
+        (dict(model_type="unigrams"), "Did you mean 'unigram'"),
+        (dict(max_sentences=0), "`max_sentences` must be"),
+        (dict(seed=None), "`seed` must be"),
+        (dict(character_coverage=2.0), "`character_coverage` must be"),
+        (dict(source=5), "`source` must be the path"),
+        (dict(source=b"bytes"), "`source` must be the path"),
+    ],
+)
+def test_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        train_sentencepiece(**{"source": small.verses(), "vocabulary_size": 100, **kwargs})
