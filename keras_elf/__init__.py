@@ -1,0 +1,36 @@
+"""ELF, Embedded Language Flows, as a modular Keras 3 library.
+
+Importing this package loads Keras alone; what needs more (`models`, and with it keras_hub)
+is loaded on first use.
+"""
+
+import importlib
+
+from keras_elf.version import __version__
+
+_MODULES = (
+    "checkpoints",
+    "data",
+    "encoders",
+    "flow",
+    "layers",
+    "models",
+    "objectives",
+    "optimizers",
+    "samplers",
+)
+_MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor")
+
+__all__ = ["__version__", *_MODULES, *_MODELS]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"keras_elf.{name}")
+    if name in _MODELS:
+        return getattr(importlib.import_module("keras_elf.models"), name)
+    raise AttributeError(f"module 'keras_elf' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

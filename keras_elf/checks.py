@@ -46,7 +46,9 @@ def no_unknown(owner, kwargs, allowed=()):
     """Raise `TypeError` if `kwargs` holds a name outside `allowed` (Keras swallows some)."""
     unknown = sorted(set(kwargs) - set(allowed))
     if unknown:
-        raise TypeError(f"{owner} got unknown arguments {unknown}. Allowed besides: {sorted(allowed)}")
+        raise TypeError(
+            f"{owner} got unknown arguments {unknown}. Allowed besides: {sorted(allowed)}"
+        )
 
 
 def _in_range(name, value, minimum, maximum, kind):

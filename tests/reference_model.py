@@ -8,9 +8,7 @@ import numpy as np
 from keras_elf.checkpoints import to_variables
 from keras_elf.models.backbone import ELFBackbone
 
-CONFIG = json.loads(
-    (pathlib.Path(__file__).parent / "reference/jax/model_config.json").read_text()
-)
+CONFIG = json.loads((pathlib.Path(__file__).parent / "reference/jax/model_config.json").read_text())
 
 
 def toy_backbone(arrays=None, **overrides):

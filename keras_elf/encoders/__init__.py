@@ -1,0 +1,23 @@
+"""Text encoders with one interface: `(token ids, attention mask) -> latents`."""
+
+from keras_elf.encoders.latent_encoder import LatentEncoder
+from keras_elf.encoders.latent_statistics import latent_statistics
+from keras_elf.encoders.masks import encoder_attention_mask
+from keras_elf.encoders.pretraining import MaskedTokenModel, pretrain
+from keras_elf.encoders.t5_encoder import T5Encoder
+from keras_elf.encoders.tables import GaussianTable, LearnedTable
+from keras_elf.encoders.text_encoder import TextEncoder
+from keras_elf.encoders.transformer_encoder import TransformerEncoder
+
+__all__ = [
+    "GaussianTable",
+    "LatentEncoder",
+    "LearnedTable",
+    "MaskedTokenModel",
+    "T5Encoder",
+    "TextEncoder",
+    "TransformerEncoder",
+    "encoder_attention_mask",
+    "latent_statistics",
+    "pretrain",
+]

@@ -1,30 +1,13 @@
 """The encoder half of T5."""
 
-import contextlib
-import pathlib
-import warnings
-
 import keras
 from keras import ops
 
 from keras_elf import checks
-from keras_elf.encoders import t5_files, t5_weights
+from keras_elf.encoders import t5_backbone, t5_files, t5_weights
 from keras_elf.encoders.text_encoder import TextEncoder
 
 _DTYPES = ("float32", "bfloat16", "mixed_bfloat16")
-
-
-def _tanh_gelu(x):
-    return ops.gelu(x, approximate=True)
-
-
-_ACTIVATIONS = {
-    "relu": keras.activations.relu,
-    "gelu": _tanh_gelu,
-    "gelu_exact": keras.activations.gelu,
-}
-# keras-hub's functions, by name.
-_BACKBONE_ACTIVATIONS = {"relu": "relu", "gelu_approximate": "gelu", "gelu": "gelu_exact"}
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -60,7 +43,8 @@ class T5Encoder(TextEncoder):
         **kwargs: `name` and `trainable`, see `TextEncoder`.
 
     Raises:
-        ValueError: if an argument is out of range, or the dtype is a float16 one.
+        ValueError: if an argument is out of range, the dtype is a float16 one, or
+            `backbone` has other hyper-parameters.
 
     Example:
 
@@ -101,10 +85,13 @@ class T5Encoder(TextEncoder):
         self.key_value_dim = checks.integer(
             "key_value_dim", key_value_dim or latent_dim // num_heads, minimum=1
         )
-        self.activation = checks.choice("activation", activation, _ACTIVATIONS)
+        self.activation = checks.choice("activation", activation, t5_backbone.ACTIVATIONS)
         self.use_gated_activation = bool(use_gated_activation)
         self.layer_norm_epsilon = checks.number("layer_norm_epsilon", layer_norm_epsilon, minimum=0)
-        self._take_over(self._new_backbone() if backbone is None else backbone)
+        if backbone is None:
+            backbone = t5_backbone.new_backbone(self)
+        t5_backbone.check_fit(self, backbone)
+        self.token_embedding, self.blocks, self.final_norm = t5_backbone.take_encoder(backbone)
         self.seal()
 
     @classmethod
@@ -120,35 +107,8 @@ class T5Encoder(TextEncoder):
         Returns:
             `T5Encoder`.
         """
-        import keras_hub
-
-        directory = pathlib.Path(preset)
-        if directory.is_dir() and any(directory.glob("*.safetensors*")):
-            raise ValueError(
-                f"{preset} is a directory of `transformers`, not a keras-hub preset. "
-                "Use `T5Encoder.from_transformers`."
-            )
-        policy = _policy(dtype)
-        with _no_mask_warnings():
-            backbone = keras_hub.models.T5Backbone.from_preset(
-                preset, dtype=policy.name, dropout=0.0
-            )
-        name = getattr(backbone.activation, "__name__", str(backbone.activation))
-        checks.choice("activation of the preset", name, _BACKBONE_ACTIVATIONS)
-        return cls(
-            vocabulary_size=backbone.vocabulary_size,
-            num_layers=backbone.num_layers,
-            num_heads=backbone.num_heads,
-            latent_dim=backbone.hidden_dim,
-            intermediate_dim=backbone.intermediate_dim,
-            key_value_dim=backbone.key_value_dim,
-            activation=_BACKBONE_ACTIVATIONS[name],
-            use_gated_activation=backbone.use_gated_activation,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            dtype=policy,
-            backbone=backbone,
-            **{"trainable": False, **kwargs},
-        )
+        config = t5_backbone.load_preset(preset, _policy(dtype))
+        return cls(**config, **{"trainable": False, **kwargs})
 
     @classmethod
     def from_transformers(cls, directory, dtype=None, **kwargs):
@@ -198,40 +158,6 @@ class T5Encoder(TextEncoder):
             "layer_norm_epsilon": self.layer_norm_epsilon,
         }
 
-    def _new_backbone(self):
-        import keras_hub
-
-        with _no_mask_warnings():
-            return keras_hub.models.T5Backbone(
-                vocabulary_size=self.vocabulary_size,
-                num_layers=self.num_layers,
-                num_heads=self.num_heads,
-                hidden_dim=self.latent_dim,
-                intermediate_dim=self.intermediate_dim,
-                key_value_dim=self.key_value_dim,
-                dropout=0.0,
-                activation=_ACTIVATIONS[self.activation],
-                use_gated_activation=self.use_gated_activation,
-                layer_norm_epsilon=self.layer_norm_epsilon,
-                dtype=self.dtype_policy,
-            )
-
-    def _take_over(self, backbone):
-        self.token_embedding = backbone.token_embedding
-        if not backbone.tie_embedding_weights:
-            # The layer owns the decoder's output matrix too: keep the input table alone.
-            self.token_embedding = keras.layers.Embedding(
-                self.vocabulary_size, self.latent_dim, dtype=self.dtype_policy
-            )
-            self.token_embedding.build((None, None))
-            self.token_embedding.embeddings.assign(backbone.token_embedding.embeddings)
-        self.blocks = list(backbone.encoder_transformer_layers)
-        self.final_norm = backbone.encoder_layer_norm
-        # Each layer remembers the graph it was called in, and with it the whole decoder.
-        for layer in (self.token_embedding, *self.blocks, self.final_norm):
-            for attribute in ("_inbound_nodes", "_outbound_nodes"):
-                getattr(layer, attribute, []).clear()
-
 
 def _policy(dtype):
     policy = keras.dtype_policies.get("float32" if dtype is None else dtype)
@@ -241,11 +167,3 @@ def _policy(dtype):
             f"every latent becomes NaN. Received: dtype={policy.name!r}"
         )
     return policy
-
-
-@contextlib.contextmanager
-def _no_mask_warnings():
-    # The backbone's own layers warn of Keras masks that they neither get nor need.
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*does not support masking.*")
-        yield

@@ -73,15 +73,17 @@ class TextEncoder(keras.layers.Layer):
     def freeze(self):
         """Make every variable untrainable, for good: only `unfreeze()` reverts it."""
         self._frozen = True
-        self.trainable = False
-        # One by one: a sublayer revived after construction keeps a flag of its own.
+        # The setter itself: on TensorFlow an assignment of the value that is already
+        # there is skipped, and so never reaches sublayers made after it.
+        keras.layers.Layer.trainable.fset(self, False)
+        # One by one: a model collects its variables by their own flags.
         for variable in self.variables:
             variable.trainable = False
 
     def unfreeze(self):
         """Make the variables trainable again."""
         self._frozen = False
-        self.trainable = True
+        keras.layers.Layer.trainable.fset(self, True)
 
     @property
     def frozen(self):

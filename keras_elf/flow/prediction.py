@@ -1,8 +1,7 @@
 """What the network's output means: clean latents, velocity or noise."""
 
 from keras_elf import checks
-from keras_elf.flow.path import clean_from_noise
-from keras_elf.flow.path import clean_from_velocity
+from keras_elf.flow.path import clean_from_noise, clean_from_velocity
 
 PREDICTIONS = ("x", "v", "epsilon")
 

@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_elf.layers.attention import NORM_EPSILON
-from keras_elf.layers.attention import ELFAttention
+from keras_elf.layers.attention import NORM_EPSILON, ELFAttention
 from keras_elf.layers.swiglu import SwiGLU
 
 
@@ -45,12 +44,8 @@ class ELFBlock(keras.layers.Layer):
             hidden_size, num_heads, dropout, attention_dropout, dtype=policy, name="attn"
         )
         self.mlp = SwiGLU(hidden_size, mlp_ratio, dropout, dtype=policy, name="mlp")
-        self.norm1 = keras.layers.RMSNormalization(
-            epsilon=NORM_EPSILON, dtype=policy, name="norm1"
-        )
-        self.norm2 = keras.layers.RMSNormalization(
-            epsilon=NORM_EPSILON, dtype=policy, name="norm2"
-        )
+        self.norm1 = keras.layers.RMSNormalization(epsilon=NORM_EPSILON, dtype=policy, name="norm1")
+        self.norm2 = keras.layers.RMSNormalization(epsilon=NORM_EPSILON, dtype=policy, name="norm2")
         self.supports_masking = True
 
     def build(self, x_shape, attention_mask_shape=None):

@@ -1,0 +1,16 @@
+"""Whole models: the backbone, the generator, its preprocessor."""
+
+from keras_elf.models.architectures import ARCHITECTURES, architecture
+from keras_elf.models.averages import averaged_weights
+from keras_elf.models.backbone import ELFBackbone
+from keras_elf.models.generator import ELFGenerator
+from keras_elf.models.preprocessor import ELFPreprocessor
+
+__all__ = [
+    "ARCHITECTURES",
+    "ELFBackbone",
+    "ELFGenerator",
+    "ELFPreprocessor",
+    "architecture",
+    "averaged_weights",
+]

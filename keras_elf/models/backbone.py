@@ -2,15 +2,16 @@
 
 import keras
 import keras_hub
-from keras import ops
 
 from keras_elf import checks
-from keras_elf.layers import BottleneckTextProj
-from keras_elf.layers import ContextPrefix
-from keras_elf.layers import DenoisingHead
-from keras_elf.layers import ELFBlock
-from keras_elf.layers import SelfConditioningProj
-from keras_elf.layers import TiedUnembedding
+from keras_elf.layers import (
+    BottleneckTextProj,
+    ContextPrefix,
+    DenoisingHead,
+    ELFBlock,
+    SelfConditioningProj,
+    TiedUnembedding,
+)
 from keras_elf.models.architectures import architecture
 
 
@@ -248,7 +249,5 @@ def _hidden_states(
     x = text_proj(self_cond_proj(z, self_condition))
     x, prefix_length = context_prefix(x, t, guidance_scale=guidance_scale, decode=decode)
     for block in blocks:
-        x = block(
-            x, prefix_length=prefix_length, attention_mask=attention_mask, training=training
-        )
+        x = block(x, prefix_length=prefix_length, attention_mask=attention_mask, training=training)
     return x[:, prefix_length:]

@@ -106,6 +106,11 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         return special_token_ids(self.tokenizer)[1]
 
     @property
+    def trained(self):
+        """Whether the tokenizer has a vocabulary."""
+        return getattr(self.tokenizer, "proto", True) is not None
+
+    @property
     def vocabulary_size(self):
         """Size of the space of ids, which the model's output must have."""
         check_trained(self.tokenizer)

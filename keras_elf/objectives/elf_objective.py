@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_elf import checks
-from keras_elf import flow
+from keras_elf import checks, flow
 from keras_elf.objectives.groups import RowGroups
 from keras_elf.objectives.mixed import mixed_loss
 from keras_elf.objectives.sharding import data_blocks

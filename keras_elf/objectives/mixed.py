@@ -4,9 +4,7 @@ from keras import ops
 
 from keras_elf import flow
 from keras_elf.flow.path import align
-from keras_elf.objectives import corruption
-from keras_elf.objectives import losses
-from keras_elf.objectives import passes
+from keras_elf.objectives import corruption, losses, passes
 
 
 def mixed_loss(config, network, batch, draws, training):

@@ -3,9 +3,7 @@
 from keras import ops
 
 from keras_elf import flow
-from keras_elf.objectives import corruption
-from keras_elf.objectives import losses
-from keras_elf.objectives import passes
+from keras_elf.objectives import corruption, losses, passes
 
 DECODE, SELF_CONDITIONED, PLAIN = 0, 1, 2
 
@@ -55,7 +53,9 @@ def stratified_loss(config, network, batch, draws, groups, training):
     )
     ce, ce_count = losses.masked_sum(entropy, decode["counts"])
     plain_target = flow.velocity(plain["clean"], plain["z"], plain["t"], config.min_time_gap)
-    sc, sc_count = _l2(config, network, groups.take(hidden, SELF_CONDITIONED), guided, guided_target)
+    sc, sc_count = _l2(
+        config, network, groups.take(hidden, SELF_CONDITIONED), guided, guided_target
+    )
     pl, pl_count = _l2(config, network, groups.take(hidden, PLAIN), plain, plain_target)
 
     p_decode, p_sc = config.decode_probability, config.self_conditioning_probability

@@ -112,9 +112,8 @@ class ParameterAveraging:
         return super()._get_current_learning_rate()
 
     def _backend_apply_gradients(self, grads, trainable_variables):
-        # TensorFlow gives sparse gradients for gathered tables: their norm is wrong where an
-        # index repeats, and Newton-Schulz needs the whole matrix.
-        grads = [ops.convert_to_tensor(g) for g in grads]
+        pairs = zip(grads, trainable_variables, strict=True)
+        grads = [_dense(gradient, variable) for gradient, variable in pairs]
         steps = self.gradient_accumulation_steps
         if not steps:
             self._optimizer_step(grads, trainable_variables)
@@ -155,3 +154,11 @@ class ParameterAveraging:
 def _copy(variable, dtype):
     # JAX gives buffers of one training step to the next: two variables must not share one.
     return ops.copy(ops.cast(ops.stop_gradient(variable.value), dtype))
+
+
+def _dense(gradient, variable):
+    # TensorFlow's gradient of a gathered table holds the gathered rows only, and its class
+    # has no arithmetic; a moment or a matrix product needs the whole table anyway.
+    if type(gradient).__name__ != "IndexedSlices":
+        return gradient
+    return ops.add(ops.zeros(variable.shape, variable.dtype), gradient)

@@ -83,7 +83,7 @@ def test_the_gelu_of_version_1_1_is_the_tanh_form(encoders, reference):
     assert encoder.activation == "gelu" and encoder.use_gated_activation
     exact = T5Encoder.from_config({**encoder.get_config(), "activation": "gelu_exact"})
     for source, target in zip(encoder.variables, exact.variables, strict=True):
-        target.assign(source)
+        target.assign(as_numpy(source))
     latents = functional(exact).predict([case["ids"].astype("int32"), case["mask3"] > 0], verbose=0)
     assert abs(latents - case["out_mask3"]).max() > 1e-4
 
@@ -133,7 +133,7 @@ def test_a_preset_is_taken_over_without_its_decoder(tmp_path):
 
     keras.utils.set_random_seed(1)
     tanh_gelu = keras.saving.get_registered_object("keras_hub>gelu_approximate")
-    config = dict(TINY, hidden_dim=8, activation=tanh_gelu)
+    config = dict(TINY, hidden_dim=8, num_layers=1, activation=tanh_gelu)
     config.pop("latent_dim")
     backbone = keras_hub.models.T5Backbone(**config, tie_embedding_weights=False, dropout=0.9)
     backbone.save_to_preset(str(tmp_path / "preset"))
@@ -149,7 +149,7 @@ def test_a_preset_is_taken_over_without_its_decoder(tmp_path):
     )["encoder_sequence_output"]
     encoder = T5Encoder.from_preset(str(tmp_path / "preset"))
     assert encoder.frozen and encoder.activation == "gelu" and encoder.use_gated_activation
-    assert len(encoder.variables) == 2 * 9 + 1 + 2
+    assert len(encoder.variables) == 9 + 3
     model = functional(encoder)
     model.save(tmp_path / "model.keras")
     inputs = [IDS, np.ones((2, 6, 6), "bool")]
@@ -164,6 +164,8 @@ def test_dropout_never_acts_and_the_decoder_is_freed():
     config = dict(TINY, hidden_dim=8, use_gated_activation=False, dropout=0.9)
     config.pop("latent_dim")
     backbone = keras_hub.models.T5Backbone(**config)
+    with pytest.raises(ValueError, match=r"intermediate_dim 13 != 12"):
+        T5Encoder(**{**TINY, "intermediate_dim": 13}, backbone=backbone)
     decoder = weakref.ref(backbone.decoder_transformer_layers[0])
     encoder = T5Encoder(**TINY, backbone=backbone)
     del backbone

@@ -1,0 +1,74 @@
+# make demo    train a small ELF on the verses in the box and let it write, in about five minutes
+# make test    lint, then the whole test suite on each backend and once without TensorFlow
+# make lint    style checks alone
+# make bench   measure speed
+# make clean   remove what the above left behind, but not the virtual environment
+#
+# Each does the set-up that a fresh machine needs. KERAS_BACKEND=torch make demo uses another
+# backend (jax, tensorflow or torch); PYTHON=/path/to/python3.12 make demo another interpreter.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+VENV := .venv
+PYTHON ?= python3
+KERAS_BACKEND ?= jax
+export KERAS_BACKEND
+
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+LOGS := build/test-logs
+# Named on pip's command line, so that no other requirement can pull in another build first.
+TORCH := $(shell grep '^torch==' constraints.txt)
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "keras_elf needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	    "Name another one: PYTHON=/path/to/python3.11 make ..." >&2; exit 1; }
+	@echo "Setting up $(VENV), once (several minutes, about 5 GB)"
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --disable-pip-version-check \
+	  -c constraints.txt "$(TORCH)" -e ".[jax,tensorflow,torch,dev]"
+	@touch $@
+
+demo: $(STAMP)
+	$(PY) -m keras_elf.cli.demo
+
+lint: $(STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+# Every run is made, whether or not an earlier one failed. The output closes with the summary line
+# that pytest gave for each run, in the order of the runs.
+test: lint
+	@rm -rf $(LOGS) && mkdir -p $(LOGS)
+	@status=0; \
+	run() { \
+	  echo; echo "== $$1"; \
+	  env KERAS_BACKEND=$$2 KERAS_ELF_HIDE_TENSORFLOW=$$3 $(PY) -m pytest 2>&1 \
+	    | tee "$(LOGS)/$$1.log"; \
+	  (( PIPESTATUS[0] == 0 )) || status=1; \
+	}; \
+	run jax jax 0; \
+	run tensorflow tensorflow 0; \
+	run torch torch 0; \
+	run without-tensorflow jax 1; \
+	echo; echo "== summaries: jax, tensorflow, torch, jax without TensorFlow"; \
+	for log in jax tensorflow torch without-tensorflow; do \
+	  grep -E '(passed|failed|errors?|no tests ran).* in [0-9.]+s' "$(LOGS)/$$log.log" | tail -n 1 \
+	    | grep . || { echo "no summary from pytest: $$log"; status=1; }; \
+	done; \
+	exit $$status
+
+bench: $(STAMP)
+	$(PY) -m benchmarks
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,112 @@
+"""Training a text encoder from scratch with the masked-token objective."""
+
+import keras
+from keras import ops
+
+from keras_elf import checks
+from keras_elf.data.batches import TokenBatches
+from keras_elf.data.rows import check_token_ids
+from keras_elf.encoders.latent_statistics import latent_statistics
+from keras_elf.layers import TiedUnembedding
+from keras_elf.objectives.losses import cross_entropy, masked_sum, ratio
+from keras_elf.optimizers import Muon, WarmupSchedule
+
+
+class MaskedTokenModel(keras.Model):
+    """Predicts masked tokens of a row from the others, through the encoder's own table.
+
+    A share of the valid tokens is replaced by the mask token (80 %), by a random token
+    (10 %) or left as it is (10 %), and all of them must be predicted.
+
+    Args:
+        encoder: a `TransformerEncoder`, not frozen.
+        mask_probability: float. Share of tokens to predict. Defaults to `0.15`.
+        seed: int or `None`.
+
+    Source: BERT, arXiv 1810.04805 (masked language model); ELF, arXiv 2605.10938
+    (ablation: encoder trained from scratch).
+    """
+
+    def __init__(self, encoder, mask_probability=0.15, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.mask_probability = checks.number(
+            "mask_probability", mask_probability, minimum=1e-6, maximum=1
+        )
+        self.encoder = encoder
+        self.head = TiedUnembedding(encoder.vocabulary_size, tied_to=encoder, name="head")
+        self.head.build((None, None, encoder.latent_dim))
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.built = True
+
+    def call(self, inputs, training=None):
+        ids = ops.cast(inputs["token_ids"], "int32")
+        shape, rng = ops.shape(ids), self.seed_generator
+        valid = ops.cast(inputs["is_valid"], "bool")
+        chosen = keras.random.uniform(shape, dtype="float32", seed=rng) < self.mask_probability
+        chosen = ops.logical_and(chosen, valid)
+        kind = keras.random.uniform(shape, dtype="float32", seed=rng)
+        other = keras.random.randint(shape, 0, self.encoder.vocabulary_size, seed=rng)
+        seen = ops.where(kind < 0.8, self.encoder.mask_token_id, ids)
+        seen = ops.where(kind > 0.9, other, seen)
+        latents = self.encoder(ops.where(chosen, seen, ids), attention_mask=valid)
+        return {"logits": self.head(latents), "chosen": chosen}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return ratio(*masked_sum(cross_entropy(y_pred["logits"], x["token_ids"]), y_pred["chosen"]))
+
+
+def pretrain(
+    encoder,
+    rows,
+    epochs=1,
+    batch_size=64,
+    learning_rate=1e-2,
+    mask_probability=0.15,
+    seed=0,
+    verbose="auto",
+    callbacks=None,
+):
+    """Train an encoder on rows of token ids, then freeze it.
+
+    The learning rate falls linearly to 0 over the last third of the steps. Cost per row
+    and epoch: three forward passes of the encoder and logits over the vocabulary.
+
+    Args:
+        encoder: a `TransformerEncoder`.
+        rows: dict of `token_ids` int `(rows, length)` and `is_valid` bool, as returned by
+            `keras_elf.data.encode_texts` or a preprocessor.
+        epochs: int. Passes over the rows. Defaults to `1`.
+        batch_size: int. Defaults to `64`.
+        learning_rate: float. Peak of the Muon optimizer. Defaults to `1e-2`.
+        mask_probability: float. Share of the tokens to predict. Defaults to `0.15`.
+        seed: int. Of shuffling and masking. Defaults to `0`.
+        verbose: as in `fit`.
+        callbacks: as in `fit`.
+
+    Returns:
+        dict: `loss`, the mean masked-token cross-entropy in nats of each epoch, and
+        `latent_mean`, `latent_std`, the statistics of the latents to give to
+        `ELFGenerator`.
+
+    Raises:
+        ValueError: for ids outside the vocabulary or fewer rows than a batch.
+    """
+    if not hasattr(encoder, "mask_token_id"):
+        raise ValueError(
+            "`encoder` must be one that can be trained from scratch, such as "
+            f"keras_elf.encoders.TransformerEncoder. Received: {type(encoder).__name__}"
+        )
+    epochs = checks.integer("epochs", epochs, minimum=1)
+    check_token_ids(rows["token_ids"], encoder.vocabulary_size)
+    rows = {"token_ids": rows["token_ids"], "is_valid": rows["is_valid"]}
+    batches = TokenBatches(rows, batch_size=batch_size, seed=seed)
+    model = MaskedTokenModel(encoder, mask_probability, seed=seed)
+    steps = epochs * len(batches)
+    schedule = WarmupSchedule(
+        learning_rate, steps // 20, "linear", total_steps=steps, decay_steps=max(1, steps // 3)
+    )
+    model.compile(optimizer=Muon(schedule, use_ema=False))
+    history = model.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
+    encoder.freeze()
+    mean, std = latent_statistics(encoder, rows)
+    return {"loss": history.history["loss"], "latent_mean": mean, "latent_std": std}

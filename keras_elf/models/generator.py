@@ -1,0 +1,375 @@
+"""ELFGenerator: text to latents, the training step, and generation, as one Keras model."""
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_elf import checks
+from keras_elf import samplers as samplers_lib
+from keras_elf.encoders import LatentEncoder, TextEncoder
+from keras_elf.models import presets, training_data
+from keras_elf.models.averages import averaged_weights
+from keras_elf.models.backbone import ELFBackbone
+from keras_elf.models.generating import Generating
+from keras_elf.models.preprocessor import ELFPreprocessor
+from keras_elf.objectives import ELFObjective
+from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
+
+EVALUATION_SEED = 0
+
+
+@keras.saving.register_keras_serializable(package="keras_elf")
+class ELFGenerator(Generating, presets.PresetMixin, keras_hub.models.Task):
+    """Embedded Language Flows, end to end: trains on text, writes text.
+
+    The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run
+    by `compute_loss` under every backend's own training step, draws noise and branches and
+    makes the losses. `generate` carries noise back to text.
+
+    Example:
+
+    ```python
+    elf = keras_elf.ELFGenerator(backbone, encoder, preprocessor)
+    elf.compile(optimizer=keras_elf.optimizers.Muon(2e-3))
+    elf.fit(["In the beginning ...", ...], batch_size=64, epochs=5)
+    elf.generate(num_samples=4, num_steps=32, seed=0)
+    elf.save_to_preset("my_elf")
+    ```
+
+    Args:
+        backbone: `ELFBackbone`.
+        encoder: a `keras_elf.encoders.TextEncoder` of the backbone's latent width. Defaults
+            to the encoder that the backbone's unembedding is tied to.
+        preprocessor: `ELFPreprocessor`, or `None` for a model on token ids.
+        latent_mean, latent_std: floats. Standardisation of the latents. Default to `0.0`,
+            `0.2`.
+        label_drop_probability: float. Share of training rows that lose their condition;
+            `0.1` in published conditional models. Defaults to `0.0`.
+        loss_on_padding: bool. Whether padding counts in the loss. Defaults to whether the
+            preprocessor pads with the end token: then the model learns where to stop.
+        objective: `ELFObjective`. Defaults to the published settings in stratified batches.
+        sampler: default sampler of `generate`. Defaults to `SDESampler(gamma=1.5)`.
+        num_steps: int. Default number of sampling steps. Defaults to `32`.
+        guidance_scale: float. Default guidance on the condition. Defaults to `1.0`, none.
+        self_cond_guidance_scale: float. Default guidance on self-conditioning. Defaults to
+            `3.0`.
+        sequence_length: int. Length of generated sequences. Defaults to the preprocessor's.
+        seed: int or `None`. Seed of the training draws.
+
+    Raises:
+        ValueError: where the parts do not fit together (latent width, vocabulary) or a
+            value is out of range.
+        TypeError: for unknown arguments.
+
+    Source: ELF, arXiv 2605.10938.
+    """
+
+    backbone_cls = ELFBackbone
+    preprocessor_cls = ELFPreprocessor
+
+    def __init__(
+        self,
+        backbone,
+        encoder=None,
+        preprocessor=None,
+        latent_mean=0.0,
+        latent_std=0.2,
+        label_drop_probability=0.0,
+        loss_on_padding=None,
+        objective=None,
+        sampler=None,
+        num_steps=32,
+        guidance_scale=1.0,
+        self_cond_guidance_scale=3.0,
+        sequence_length=None,
+        seed=None,
+        **kwargs,
+    ):
+        checks.no_unknown("ELFGenerator", kwargs, ("name", "dtype"))
+        kwargs.pop("dtype", None)  # keras_hub hands every preset's dtype to the task as well.
+        encoder = encoder or backbone.tied_to
+        _check_parts(backbone, encoder, preprocessor)
+
+        # === Layers ===
+        latent_encoder = LatentEncoder(
+            encoder, latent_mean, latent_std, label_drop_probability, seed, name="latent_encoder"
+        )
+
+        # === Functional Model ===
+        inputs = {
+            "token_ids": keras.Input((None,), dtype="int32", name="token_ids"),
+            "is_cond": keras.Input((None,), dtype="bool", name="is_cond"),
+            "is_valid": keras.Input((None,), dtype="bool", name="is_valid"),
+        }
+        outputs = latent_encoder(**inputs)
+        super().__init__(inputs=inputs, outputs=outputs, compile=False, **kwargs)
+
+        # Set from here on, these are tracked on every backend.
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.latent_encoder = latent_encoder
+        self.dtype_policy = backbone.dtype_policy
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.evaluation_seed_generator = keras.random.SeedGenerator(EVALUATION_SEED)
+        self.denoise_tracker = keras.metrics.Mean(name="denoise_loss")
+        self.decode_tracker = keras.metrics.Mean(name="decode_loss")
+
+        # === Config ===
+        self.objective = objective or ELFObjective()
+        self.loss_on_padding = loss_on_padding
+        if loss_on_padding is None:
+            self.loss_on_padding = preprocessor is not None and preprocessor.pad_with == "end"
+        self.sampler = samplers_lib.get(sampler or samplers_lib.SDESampler(gamma=1.5))
+        self.num_steps = checks.integer("num_steps", num_steps, minimum=1)
+        self.guidance_scale = checks.number("guidance_scale", guidance_scale)
+        self.self_cond_guidance_scale = checks.number(
+            "self_cond_guidance_scale", self_cond_guidance_scale
+        )
+        if sequence_length is None and preprocessor is not None:
+            sequence_length = preprocessor.sequence_length
+        if sequence_length is not None:
+            sequence_length = checks.integer("sequence_length", sequence_length, minimum=1)
+        self.sequence_length = sequence_length
+        self.seed = seed
+        self.compile()
+
+    @property
+    def encoder(self):
+        """The text encoder."""
+        return self.latent_encoder.encoder
+
+    @property
+    def pad_token_id(self):
+        """Id of the padding token, or `None` without a preprocessor."""
+        return None if self.preprocessor is None else self.preprocessor.pad_token_id
+
+    def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
+        """Configure training.
+
+        Args:
+            optimizer: `"auto"` or `"muon"` for the published recipe (Muon at 2e-3, the
+                value at batch 512, after 5,000 steps of warm-up; gradients clipped at norm
+                1; weights averaged with 0.9999), `"adamw"` for the ablation's AdamW, or an
+                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`
+                and `save_to_preset` use.
+            loss: must be `None`: the objective makes the loss.
+            metrics: must be `None`: both branches' losses are reported.
+            **kwargs: as in `keras.Model.compile`.
+
+        Raises:
+            ValueError: if a loss or metrics are given.
+        """
+        if loss is not None or metrics is not None:
+            raise ValueError(
+                "`loss` and `metrics` must be None: `ELFGenerator.objective` makes the loss and "
+                f"reports both branches. Received: loss={loss!r}, metrics={metrics!r}"
+            )
+        if optimizer in ("auto", "muon"):
+            optimizer = Muon(WarmupSchedule(2e-3, warmup_steps=5000))
+        elif optimizer == "adamw":
+            optimizer = AdamW(WarmupSchedule(1e-3, warmup_steps=5000))
+        self.reset_generation()
+        super().compile(optimizer=optimizer, loss=None, metrics=None, **kwargs)
+
+    def train_step(self, *args, **kwargs):
+        """One step of ELF, on any backend.
+
+        1. The graph encodes the ids with the frozen encoder and standardises: clean latents
+           x. In conditional tasks some rows lose their condition here (label drop).
+        2. `objective.draw` makes every random tensor of the step: times, noise, guidance
+           scales, roles of the rows.
+        3. Denoise rows are put on the straight path between noise and x. For those that use
+           self-conditioning the network predicts twice without gradient, which gives their
+           self-condition and their guided velocity target.
+        4. Decode rows are corrupted token by token and shown at t = 1 in decode mode.
+        5. One forward pass of all rows; squared velocity error of the denoise rows,
+           cross-entropy of the decode rows, weighted to their expectation.
+        6. Gradient, clip, optimizer step, average of the weights: Keras's own step and
+           `keras_elf.optimizers`.
+
+        Steps 2 to 5 are `ELFObjective`, called by `compute_loss`. The arguments and the
+        returned value are those of the backend's own `train_step`.
+        """
+        return super().train_step(*args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None):
+        return super().call(self._complete(inputs), training=training, mask=mask)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The objective's loss of a batch; see `train_step`.
+
+        Args:
+            x: dict of `token_ids` and optionally `is_cond`, `is_valid`, `(batch, length)`.
+            y: must be `None`: the text is its own target.
+            y_pred: the graph's output for `x`.
+            sample_weight: optional `(batch,)` weights of the rows in the loss.
+            training: bool. Evaluation draws from a seed of its own.
+
+        Returns:
+            float32 scalar.
+        """
+        if y is not None:
+            raise ValueError("`y` must be None: the text is its own target.")
+        x = self._complete(x)
+        counts = 1.0 - ops.cast(x["is_cond"], "float32")
+        if not self.loss_on_padding:
+            counts = counts * ops.cast(x["is_valid"], "float32")
+        if sample_weight is not None:
+            counts = counts * ops.cast(sample_weight, "float32")[:, None]
+        batch = {
+            "clean": y_pred["clean"],
+            "token_ids": x["token_ids"],
+            "is_cond": x["is_cond"],
+            "counts": counts,
+        }
+        seeds = self.seed_generator if training else self.evaluation_seed_generator
+        draws = self.objective.draw(ops.shape(y_pred["clean"]), seeds)
+        report = self.objective(self.backbone, batch, draws, training=training)
+        for name in ("denoise", "decode"):
+            tracker = getattr(self, f"{name}_tracker")
+            tracker.update_state(report[f"{name}_loss"], sample_weight=report[f"{name}_count"])
+        return report["loss"]
+
+    def fit(self, x=None, *args, batch_size=None, validation_data=None, shuffle=True, **kwargs):
+        """Train.
+
+        Args:
+            x: text (str, list of str, dict of `"target"` and `"condition"`), token ids
+                (lists, an int array `(rows, length)`, a dict of arrays), or any dataset that
+                Keras takes whose batches are dicts with `token_ids` and optionally
+                `is_cond`, `is_valid`. Text and ids in memory are shuffled each epoch into
+                batches of one size; rows that fill no batch wait for the next epoch.
+            batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
+            validation_data: in the forms of `x`. Evaluated with the averaged weights.
+            shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
+            **kwargs: as in `keras.Model.fit` (epochs, callbacks, verbose, ...).
+
+        Returns:
+            `keras.callbacks.History` with `loss`, `denoise_loss` (squared velocity) and
+            `decode_loss` (nats a token).
+
+        Raises:
+            ValueError: for data that does not fit the model, or under `mixed_float16`.
+        """
+        if args:
+            raise TypeError("`fit` takes only `x` by position: the text is its own target.")
+        if kwargs.get("y") is not None:
+            raise ValueError("`y` must be None: the text is its own target.")
+        if "float16" == keras.backend.standardize_dtype(self.backbone.compute_dtype):
+            raise ValueError(
+                "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
+                f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
+            )
+        if training_data.is_materialised(x):
+            seed = 0 if self.seed is None else self.seed
+            x = training_data.training_batches(self, x, batch_size, seed, shuffle)
+            batch_size, shuffle = None, False
+        if training_data.is_materialised(validation_data):
+            validation_data = training_data.evaluation_batches(self, validation_data, batch_size)
+        self._start_averages()
+        # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
+        return keras.Model.fit(
+            self,
+            x,
+            batch_size=batch_size,
+            validation_data=validation_data,
+            shuffle=shuffle,
+            **kwargs,
+        )
+
+    def evaluate(self, x=None, *args, batch_size=None, **kwargs):
+        """Losses of both branches under fixed draws, with the averaged weights.
+
+        Args:
+            x: data in the forms of `fit`.
+            batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
+            **kwargs: as in `keras.Model.evaluate`, and `use_averages` (bool, default
+                `True`).
+
+        Returns:
+            As `keras.Model.evaluate`: with `return_dict=True` a dict of `loss`,
+            `denoise_loss` and `decode_loss`.
+        """
+        if args:
+            raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
+        use_averages = kwargs.pop("use_averages", True)
+        if training_data.is_materialised(x):
+            x = training_data.evaluation_batches(self, x, batch_size)
+            batch_size = None
+        with averaged_weights(self, use_averages):
+            state = self.evaluation_seed_generator.state
+            state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
+            return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)
+
+    def get_config(self):
+        tied = self.encoder is self.backbone.tied_to
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "encoder": None if tied else serialize(self.encoder),
+            "latent_mean": self.latent_encoder.latent_mean,
+            "latent_std": self.latent_encoder.latent_std,
+            "label_drop_probability": self.latent_encoder.label_drop_probability,
+            "loss_on_padding": self.loss_on_padding,
+            "objective": serialize(self.objective),
+            "sampler": serialize(self.sampler),
+            "num_steps": self.num_steps,
+            "guidance_scale": self.guidance_scale,
+            "self_cond_guidance_scale": self.self_cond_guidance_scale,
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("encoder", "objective", "sampler"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        return super().from_config(config)
+
+    def _complete(self, x):
+        """`x` as the dict of all three inputs, missing masks filled in."""
+        x = dict(x) if isinstance(x, dict) else {"token_ids": x}
+        ids = x["token_ids"]
+        if x.get("is_cond") is None:
+            x["is_cond"] = ops.zeros_like(ids, dtype="bool")
+        if x.get("is_valid") is None:
+            x["is_valid"] = ops.ones_like(ids, dtype="bool")
+            if self.pad_token_id is not None and not self.loss_on_padding:
+                x["is_valid"] = ops.not_equal(ids, self.pad_token_id)
+        return x
+
+    def _start_averages(self):
+        # Weights may have been loaded since the optimizer was built; averages start at them.
+        optimizer = self.optimizer
+        if hasattr(optimizer, "reset_average") and optimizer.built:
+            if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
+                optimizer.reset_average()
+
+
+def _check_parts(backbone, encoder, preprocessor):
+    if not isinstance(backbone, ELFBackbone):
+        raise ValueError(f"`backbone` must be an ELFBackbone. Received: {backbone!r}")
+    if not isinstance(encoder, TextEncoder):
+        raise ValueError(
+            f"`encoder` must be a keras_elf.encoders.TextEncoder. Received: {encoder!r}"
+        )
+    if encoder.latent_dim != backbone.latent_dim:
+        raise ValueError(
+            "`encoder` must have the backbone's latent width. Received: encoder.latent_dim="
+            f"{encoder.latent_dim}, backbone.latent_dim={backbone.latent_dim}"
+        )
+    if encoder.vocabulary_size < backbone.vocabulary_size:
+        raise ValueError(
+            "`encoder` must know every id of the backbone. Received: encoder.vocabulary_size="
+            f"{encoder.vocabulary_size}, backbone.vocabulary_size={backbone.vocabulary_size}"
+        )
+    # While a preset is loaded its tokenizer has no vocabulary yet.
+    trained = preprocessor is not None and preprocessor.trained
+    if trained and preprocessor.vocabulary_size > backbone.vocabulary_size:
+        raise ValueError(
+            "`preprocessor` must not have more ids than the backbone. Received: "
+            f"preprocessor.vocabulary_size={preprocessor.vocabulary_size}, "
+            f"backbone.vocabulary_size={backbone.vocabulary_size}"
+        )

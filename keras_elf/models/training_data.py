@@ -1,0 +1,85 @@
+"""What `fit` and `evaluate` accept, brought into batches of token ids."""
+
+import numpy as np
+
+from keras_elf import checks
+from keras_elf.data import TokenBatches, check_token_ids
+
+KEYS = ("token_ids", "is_cond", "is_valid")
+
+
+def is_materialised(x):
+    """Whether `x` is text, ids or arrays held in memory, and not a dataset."""
+    return isinstance(x, (str, list, tuple, dict, np.ndarray))
+
+
+def to_rows(model, x):
+    """Rows of token ids from text, id lists or arrays.
+
+    Args:
+        model: `ELFGenerator`.
+        x: text or ids in any form that its preprocessor takes; an int array
+            `(rows, length)`; or a dict of arrays with `token_ids` and optionally `is_cond`,
+            `is_valid`.
+
+    Returns:
+        dict of `token_ids` int32, `is_cond` and `is_valid` bool, all `(rows, length)`.
+
+    Raises:
+        ValueError: for text without a preprocessor, ids out of range, wrong shapes.
+    """
+    if isinstance(x, dict) and "token_ids" in x:
+        unknown = sorted(set(x) - set(KEYS))
+        if unknown:
+            raise ValueError(f"`x` has unknown keys {unknown}. Allowed: {list(KEYS)}")
+        rows = {k: np.asarray(v) for k, v in x.items() if v is not None}
+    elif isinstance(x, np.ndarray) and x.ndim == 2 and np.issubdtype(x.dtype, np.integer):
+        rows = {"token_ids": x}
+    elif model.preprocessor is None:
+        raise ValueError(
+            "This model has no preprocessor, so `x` must be token ids: an int array of shape "
+            f"(rows, length) or a dict with 'token_ids'. Received: {type(x).__name__}"
+        )
+    else:
+        rows = dict(model.preprocessor(x))
+    return complete_rows(model, rows)
+
+
+def complete_rows(model, rows):
+    """Check `token_ids` and fill in the masks that are missing."""
+    ids = rows["token_ids"]
+    check_token_ids(ids, model.backbone.vocabulary_size)
+    if ids.ndim != 2 or 0 in ids.shape:
+        raise ValueError(
+            f"`token_ids` must have shape (rows, length), both above 0. Received: {ids.shape}"
+        )
+    valid = np.ones(ids.shape, "bool")
+    if model.pad_token_id is not None and not model.loss_on_padding:
+        valid = ids != model.pad_token_id
+    rows = {"is_cond": np.zeros(ids.shape, "bool"), "is_valid": valid, **rows}
+    for key in ("is_cond", "is_valid"):
+        if rows[key].shape != ids.shape:
+            raise ValueError(
+                f"`{key}` must have the shape of token_ids {ids.shape}. Received: {rows[key].shape}"
+            )
+        rows[key] = rows[key].astype("bool")
+    return {**rows, "token_ids": ids.astype("int32")}
+
+
+def training_batches(model, x, batch_size, seed, shuffle=True):
+    """Shuffled batches of one size, the rest of the rows left out of the epoch."""
+    rows = to_rows(model, x)
+    return TokenBatches(rows, batch_size=_size(batch_size, rows), seed=seed, shuffle=shuffle)
+
+
+def evaluation_batches(model, x, batch_size):
+    """All rows in their order."""
+    rows = to_rows(model, x)
+    size = _size(batch_size, rows)
+    return TokenBatches(rows, batch_size=size, shuffle=False, drop_remainder=False)
+
+
+def _size(batch_size, rows):
+    if batch_size is None:
+        return min(32, len(rows["token_ids"]))
+    return checks.integer("batch_size", batch_size, minimum=1)
