@@ -8,6 +8,11 @@ import warnings
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Tests compile much and run little: XLA's slow optimisations do not pay on two cores.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+)
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 
 
@@ -22,7 +27,6 @@ import numpy as np  # noqa: E402
 if keras.backend.backend() == "torch":
     import torch
 
-    torch.set_num_threads(max(1, os.cpu_count() or 1))
     torch.set_flush_denormal(True)
 
 

@@ -92,9 +92,10 @@ class ContextPrefix(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
 
-    def __call__(self, x, t, guidance_scale=None, decode=0.0):
+    def __call__(self, x, t, guidance_scale=None, decode=0.0, **kwargs):
         # A layer may only return tensors, so the number is added around Keras's own call.
-        x = super().__call__(x, t, guidance_scale=guidance_scale, decode=decode)
+        # `kwargs` holds what a functional model hands to each of its layers: `training`.
+        x = super().__call__(x, t, guidance_scale=guidance_scale, decode=decode, **kwargs)
         return x, self.prefix_length(guidance_scale is not None)
 
     def prefix_length(self, with_guidance=True):

@@ -43,7 +43,8 @@ class TiedUnembedding(keras.layers.Layer):
     """
 
     def __init__(self, vocabulary_size, embedding_dim=None, tied_to=None, **kwargs):
-        super().__init__(**kwargs)
+        # A tied table and the bias enter float32 logits, so they must not be rounded first.
+        super().__init__(autocast=False, **kwargs)
         self.vocabulary_size = checks.integer("vocabulary_size", vocabulary_size, minimum=1)
         if embedding_dim is not None:
             embedding_dim = checks.integer("embedding_dim", embedding_dim, minimum=1)
@@ -88,9 +89,16 @@ class TiedUnembedding(keras.layers.Layer):
         x = self.embed(x)
         if self.tied_to is None:
             return self.unembed(x)
-        table = ops.cast(_table(self.tied_to).embeddings, "float32")[: self.vocabulary_size]
+        table = ops.cast(self._tied_rows(), "float32")
         logits = ops.matmul(ops.cast(x, "float32"), ops.transpose(table))
         return logits + ops.cast(self.bias, "float32")
+
+    def _tied_rows(self):
+        table = _table(self.tied_to)
+        if getattr(table, "quantization_mode", None) is None:
+            return table.embeddings[: self.vocabulary_size]
+        # Quantised rows are integers whose scales the table's own lookup applies.
+        return table(ops.arange(self.vocabulary_size))
 
     def compute_output_spec(self, x):
         return keras.KerasTensor((*x.shape[:-1], self.vocabulary_size), dtype="float32")

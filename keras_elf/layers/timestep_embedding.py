@@ -34,27 +34,32 @@ class TimestepEmbedding(keras.layers.Layer):
         num_features: int, even. Number of sinusoidal features. Defaults to `256`.
 
     Call arguments:
-        value: float tensor `(batch,)`, taken in float32 whatever the policy.
+        value: float tensor `(batch,)`.
 
     Returns:
-        Tensor `(batch, hidden_size)` in the compute dtype.
+        Tensor `(batch, hidden_size)` in the compute dtype. Under every policy it is
+        computed in float32 and rounded once.
 
     Source: ELF, arXiv 2605.10938 (network).
     """
 
     def __init__(self, hidden_size, num_features=256, **kwargs):
-        # bfloat16 resolves times near 1 to 1/256 only, so the input must not be cast.
+        # bfloat16 resolves times near 1, and the features of them, to 1/256 only: neither
+        # may be cast before the Dense layers have told neighbouring times apart.
         super().__init__(autocast=False, **kwargs)
         self.hidden_size = checks.integer("hidden_size", hidden_size, minimum=1)
         self.num_features = checks.integer("num_features", num_features, minimum=2)
         if num_features % 2:
             raise ValueError(f"`num_features` must be even. Received: {num_features}")
-        dense = {
-            "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
-            "dtype": self.dtype_policy,
-        }
-        self.mlp_0 = keras.layers.Dense(hidden_size, name="mlp_0", **dense)
-        self.mlp_2 = keras.layers.Dense(hidden_size, name="mlp_2", **dense)
+        self.mlp_0 = self._dense("mlp_0")
+        self.mlp_2 = self._dense("mlp_2")
+
+    def _dense(self, name):
+        # One initializer each: a shared one draws the same numbers for every kernel.
+        normal = keras.initializers.RandomNormal(stddev=0.02)
+        return keras.layers.Dense(
+            self.hidden_size, kernel_initializer=normal, dtype="float32", name=name
+        )
 
     def build(self, input_shape):
         self.mlp_0.build((None, self.num_features))
@@ -62,7 +67,8 @@ class TimestepEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, value):
-        return self.mlp_2(ops.silu(self.mlp_0(sinusoidal_features(value, self.num_features))))
+        x = ops.silu(self.mlp_0(sinusoidal_features(value, self.num_features)))
+        return ops.cast(self.mlp_2(x), self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.hidden_size)

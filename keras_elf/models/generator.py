@@ -343,6 +343,12 @@ class ELFGenerator(Generating, presets.PresetMixin, keras_hub.models.Task):
     def _start_averages(self):
         # Weights may have been loaded since the optimizer was built; averages start at them.
         optimizer = self.optimizer
+        if optimizer is None:
+            return
+        # State first made inside a step has TensorFlow trace and compile that step twice;
+        # under a strategy of TensorFlow's, Keras makes it within the strategy's scope.
+        if not optimizer.built and getattr(self, "_distribute_strategy", None) is None:
+            optimizer.build(self.trainable_variables)
         if hasattr(optimizer, "reset_average") and optimizer.built:
             if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
                 optimizer.reset_average()
