@@ -95,7 +95,8 @@ class ContextPrefix(keras.layers.Layer):
     def __call__(self, x, t, guidance_scale=None, decode=0.0, **kwargs):
         # A layer may only return tensors, so the number is added around Keras's own call.
         # `kwargs` holds what a functional model hands to each of its layers: `training`.
-        x = super().__call__(x, t, guidance_scale=guidance_scale, decode=decode, **kwargs)
+        # Python numbers may only go by keyword.
+        x = super().__call__(x, t=t, guidance_scale=guidance_scale, decode=decode, **kwargs)
         return x, self.prefix_length(guidance_scale is not None)
 
     def prefix_length(self, with_guidance=True):

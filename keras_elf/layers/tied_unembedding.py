@@ -43,8 +43,7 @@ class TiedUnembedding(keras.layers.Layer):
     """
 
     def __init__(self, vocabulary_size, embedding_dim=None, tied_to=None, **kwargs):
-        # A tied table and the bias enter float32 logits, so they must not be rounded first.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.vocabulary_size = checks.integer("vocabulary_size", vocabulary_size, minimum=1)
         if embedding_dim is not None:
             embedding_dim = checks.integer("embedding_dim", embedding_dim, minimum=1)

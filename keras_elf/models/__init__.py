@@ -3,6 +3,7 @@
 from keras_elf.models.architectures import ARCHITECTURES, architecture
 from keras_elf.models.averages import averaged_weights
 from keras_elf.models.backbone import ELFBackbone
+from keras_elf.models.compiled import compiled
 from keras_elf.models.generator import ELFGenerator
 from keras_elf.models.preprocessor import ELFPreprocessor
 
@@ -13,4 +14,5 @@ __all__ = [
     "ELFPreprocessor",
     "architecture",
     "averaged_weights",
+    "compiled",
 ]

@@ -19,7 +19,7 @@ class Generating:
     """Mixin of `ELFGenerator`: text from noise, with or without conditions."""
 
     def reset_generation(self):
-        """Forget compiled functions, after layers were replaced (LoRA, quantisation)."""
+        """Forget the compiled functions."""
         self._generation_functions = None
 
     def generate(

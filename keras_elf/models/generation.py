@@ -22,6 +22,8 @@ class GenerationFunctions:
         self._cache = {}
 
     def _get(self, key, make, variables):
+        # LoRA and quantisation replace variables: what was compiled before is then stale.
+        key = (key, tuple(id(v) for v in variables))
         if key not in self._cache:
             self._cache[key] = compiled(make(), variables, eager=bool(self.model.run_eagerly))
         return self._cache[key]

@@ -260,12 +260,14 @@ class ELFGenerator(Generating, presets.PresetMixin, keras_hub.models.Task):
                 "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
                 f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
             )
+        if training_data.is_materialised(validation_data):
+            size = kwargs.pop("validation_batch_size", None) or batch_size
+            validation_data = training_data.evaluation_batches(self, validation_data, size)
         if training_data.is_materialised(x):
             seed = 0 if self.seed is None else self.seed
             x = training_data.training_batches(self, x, batch_size, seed, shuffle)
             batch_size, shuffle = None, False
-        if training_data.is_materialised(validation_data):
-            validation_data = training_data.evaluation_batches(self, validation_data, batch_size)
+        training_data.refuse_text(x)
         self._start_averages()
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
         return keras.Model.fit(

@@ -1,5 +1,6 @@
 """What `fit` and `evaluate` accept, brought into batches of token ids."""
 
+import keras
 import numpy as np
 
 from keras_elf import checks
@@ -11,6 +12,17 @@ KEYS = ("token_ids", "is_cond", "is_valid")
 def is_materialised(x):
     """Whether `x` is text, ids or arrays held in memory, and not a dataset."""
     return isinstance(x, (str, list, tuple, dict, np.ndarray))
+
+
+def refuse_text(x):
+    """Raise `ValueError` for a `tf.data.Dataset` of strings, which no model can take."""
+    leaves = keras.tree.flatten(getattr(x, "element_spec", None))
+    if any("string" in str(getattr(leaf, "dtype", "")) for leaf in leaves):
+        raise ValueError(
+            "`x` is a tf.data.Dataset of text. Encode the text first, as ELF's preprocessor works "
+            "on Python strings: x = model.preprocessor(list_of_texts). Received: "
+            f"{x.element_spec}"
+        )
 
 
 def to_rows(model, x):

@@ -14,9 +14,7 @@ T, SCALE, GATE = (np.float32(v) for v in ([0.2, 0.9, 1.0], [1.0, 3.0, 0.5], [0.0
 
 @pytest.fixture(scope="module")
 def prefix():
-    layer = layers.ContextPrefix(
-        WIDTH, num_time_tokens=1, num_guidance_tokens=2, num_mode_tokens=3
-    )
+    layer = layers.ContextPrefix(WIDTH, num_time_tokens=1, num_guidance_tokens=2, num_mode_tokens=3)
     layer.build((None, None, WIDTH))
     return randomise(layer)
 
@@ -41,7 +39,9 @@ def test_without_a_scale_the_guidance_tokens_are_left_out(prefix):
     np.testing.assert_array_equal(array(without), np.delete(array(with_scale), [1, 2], axis=1))
 
 
-@pytest.mark.parametrize("gate", [1, 1.0, True, np.float32(1), np.ones(3, bool), np.ones((), "int32")])
+@pytest.mark.parametrize(
+    "gate", [1, 1.0, True, np.float32(1), np.ones(3, bool), np.ones((), "int32")]
+)
 def test_all_forms_of_a_gate_are_equal(prefix, gate):
     expected, _ = prefix(X, T, decode=np.ones(3, "float32"))
     np.testing.assert_array_equal(array(prefix(X, T, decode=gate)[0]), array(expected))
@@ -72,7 +72,12 @@ def test_network_without_guidance_tokens():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"hidden_size": 0}, {"num_time_tokens": 0}, {"num_guidance_tokens": -1}, {"num_mode_tokens": 1.5}],
+    [
+        {"hidden_size": 0},
+        {"num_time_tokens": 0},
+        {"num_guidance_tokens": -1},
+        {"num_mode_tokens": 1.5},
+    ],
 )
 def test_bad_sizes_are_refused_by_name(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):

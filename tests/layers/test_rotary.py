@@ -1,5 +1,6 @@
 """Properties of the rotary embedding."""
 
+import keras
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,9 +55,7 @@ def test_theta_sets_the_slowest_pair():
 
 def test_bfloat16_is_rounded_only_once():
     """Angles and products are float32: bfloat16 positions would be off by whole steps."""
-    import keras
-
-    x = tensor(1, 300, 1, SIZE)
-    exact = array(layers.RotaryEmbedding()(keras.ops.cast(keras.ops.cast(x, "bfloat16"), "float32")))
+    x = keras.ops.cast(tensor(1, 300, 1, SIZE), "bfloat16")
+    exact = array(layers.RotaryEmbedding()(keras.ops.cast(x, "float32")))
     mixed = array(layers.RotaryEmbedding(dtype="mixed_bfloat16")(x))
     assert np.abs(mixed - exact).max() < 2**-8 * np.abs(exact).max()

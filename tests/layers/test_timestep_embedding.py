@@ -17,7 +17,10 @@ def test_features_are_cosines_then_sines_of_the_raw_value():
 
 
 def test_mixed_precision_is_the_float32_embedding_rounded_once():
-    exact, mixed = layers.TimestepEmbedding(64), layers.TimestepEmbedding(64, dtype="mixed_bfloat16")
+    exact, mixed = (
+        layers.TimestepEmbedding(64),
+        layers.TimestepEmbedding(64, dtype="mixed_bfloat16"),
+    )
     exact.build((None,))
     mixed.build((None,))
     mixed.set_weights(exact.get_weights())

@@ -1,6 +1,7 @@
 """Tiny models that the tests of this folder share."""
 
 import contextlib
+import warnings
 
 import keras
 import numpy as np
@@ -14,6 +15,11 @@ from tests.data import small
 
 VOCABULARY_SIZE, LATENT_DIM, LENGTH, BATCH = small.VOCABULARY_SIZE, 16, 12, 6
 BACKEND = keras.backend.backend()
+
+
+def texts(number):
+    """Beginnings of verses: some shorter than a row, some longer."""
+    return [verse[: 4 + 5 * (i % 5)] for i, verse in enumerate(small.verses()[:number])]
 
 
 def backbone(**overrides):
@@ -42,17 +48,21 @@ def preprocessor(**overrides):
     return ELFPreprocessor(small.tokenizer(), **{"sequence_length": LENGTH, **overrides})
 
 
-def generator(encoder_kind="transformer", with_preprocessor=True, tied=False, **overrides):
-    """An `ELFGenerator` with the same first weights at every call."""
+def generator(kind="transformer", tied=False, network=None, **overrides):
+    """An `ELFGenerator` with the same first weights at every call.
+
+    Args:
+        kind: of `encoder`.
+        tied: bool. Whether the unembedding is the encoder's table.
+        network: dict of overrides of the backbone.
+        **overrides: constructor arguments; `preprocessor=None` for a model on ids.
+    """
     keras.utils.set_random_seed(3)
-    text_encoder = encoder(encoder_kind)
-    if with_preprocessor:
-        overrides.setdefault("preprocessor", preprocessor())
-    network = overrides.pop("backbone", None)
+    text_encoder = encoder(kind)
+    network = backbone(tied_to=text_encoder if tied else None, **(network or {}))
+    overrides.setdefault("preprocessor", preprocessor())
     return ELFGenerator(
-        network or backbone(tied_to=text_encoder if tied else None),
-        text_encoder,
-        **{"sequence_length": LENGTH, "seed": 1, "num_steps": 3, **overrides},
+        network, text_encoder, **{"sequence_length": LENGTH, "seed": 1, "num_steps": 3, **overrides}
     )
 
 
@@ -60,18 +70,43 @@ def muon(learning_rate=1e-2, **overrides):
     return Muon(learning_rate, **{"ema_momentum": 0.8, **overrides})
 
 
-def rows(number, model_preprocessor=None):
+def enliven(model, scale=0.3):
+    """Random heads: as built, every prediction is zero and every text the same."""
+    rng = np.random.default_rng(5)
+    heads = model.backbone.denoising_head, model.backbone.unembedding
+    for variable in [v for head in heads for v in head.trainable_variables]:
+        variable.assign_add(scale * rng.standard_normal(variable.shape).astype("float32"))
+    return model
+
+
+def rows(number, made_by=None):
     """Verses as a dict of arrays."""
-    texts = [verse[:25] for verse in small.verses()[:number]]
-    return dict((model_preprocessor or preprocessor())(texts))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*were too long and were cut.*")
+        return dict((made_by or preprocessor())(texts(number)))
 
 
 def values(variables):
     return [np.array(ops.convert_to_numpy(v)) for v in variables]
 
 
+def current_values(model):
+    """Weights as they are now, also in the middle of `fit`."""
+    if hasattr(model, "jax_state_sync"):
+        model.jax_state_sync()
+    return values(model.variables)
+
+
+def averages(model):
+    return values([average for _, average in model.optimizer.average_pairs()])
+
+
 def all_equal(one, other):
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def error_between(one, other):
+    return max(np.abs(a - b).max() for a, b in zip(one, other, strict=True))
 
 
 @keras.saving.register_keras_serializable(package="keras_elf_tests")
@@ -87,12 +122,13 @@ class CountingObjective(ELFObjective):
 
 @contextlib.contextmanager
 def recorded_forwards(network):
-    """Within the block, a list gets `(rows, arguments)` of each `hidden_states` call."""
+    """Within the block, a list gets the arguments of each `hidden_states` call."""
     calls = []
     original = network.hidden_states
 
     def hidden_states(z, t, *args, **kwargs):
-        calls.append({"rows": z.shape[0], "z": z, "t": t, "args": args, **kwargs})
+        names = ("self_condition", "guidance_scale", "decode")
+        calls.append({"z": z, "t": t, **dict(zip(names, args, strict=False)), **kwargs})
         return original(z, t, *args, **kwargs)
 
     object.__setattr__(network, "hidden_states", hidden_states)
