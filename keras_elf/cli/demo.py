@@ -13,7 +13,7 @@ import time
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-VOCABULARY, LENGTH, LATENT = 1024, 48, 96
+VOCABULARY, LENGTH, LATENT, BATCH = 1024, 32, 64, 32
 
 
 def main(arguments=None):
@@ -43,9 +43,9 @@ def main(arguments=None):
     )
 
     _heading(console, start, "2. A text encoder from scratch (masked tokens), then frozen")
-    encoder = keras_elf.encoders.TransformerEncoder(VOCABULARY, LATENT, depth=2, num_heads=4)
+    encoder = keras_elf.encoders.TransformerEncoder(VOCABULARY, LATENT, depth=2, num_heads=2)
     report = keras_elf.encoders.pretrain(
-        encoder, _first(rows, options.encoder_steps * 64), batch_size=64
+        encoder, _first(rows, options.encoder_steps * BATCH), batch_size=BATCH
     )
 
     _heading(console, start, "3. A nano ELF in its latent space")
@@ -53,10 +53,10 @@ def main(arguments=None):
         keras_elf.ELFBackbone(
             vocabulary_size=VOCABULARY,
             latent_dim=LATENT,
-            depth=6,
-            hidden_size=192,
-            num_heads=6,
-            bottleneck_dim=64,
+            depth=4,
+            hidden_size=128,
+            num_heads=4,
+            bottleneck_dim=48,
         ),
         encoder,
         preprocessor,
@@ -71,16 +71,16 @@ def main(arguments=None):
     )
     elf.compile(optimizer=keras_elf.optimizers.Muon(schedule, ema_momentum=0.98))
     settings = {"num_samples": options.samples, "seed": options.seed, "num_steps": 32}
-    before = elf.evaluate(held_out, batch_size=64, return_dict=True, verbose=0)
+    before = elf.evaluate(held_out, batch_size=BATCH, return_dict=True, verbose=0)
     text_before = elf.generate(**settings)
-    batches = keras_elf.data.TokenBatches(rows, batch_size=64)
+    batches = keras_elf.data.TokenBatches(rows, batch_size=BATCH)
     elf.fit(
         batches,
         steps_per_epoch=min(steps, 100),
         epochs=max(1, steps // 100),
         shuffle=False,
     )
-    after = elf.evaluate(held_out, batch_size=64, return_dict=True, verbose=0)
+    after = elf.evaluate(held_out, batch_size=BATCH, return_dict=True, verbose=0)
 
     _heading(console, start, f"4. Saved to {options.output}, loaded again")
     elf.save_to_preset(options.output)

@@ -78,7 +78,9 @@ def _self_conditioning():
 def _rotary():
     def model(dtype=None):
         x = keras.Input((None, 2, 4))
-        return keras.Model(x, layers.RotaryEmbedding(dtype=dtype)(x, prefix_length=PREFIX))
+        return keras.Model(
+            x, layers.RotaryEmbedding(theta=100.0, dtype=dtype)(x, prefix_length=PREFIX)
+        )
 
     return model, lambda length: tensor(3, length, 2, 4)
 
@@ -91,18 +93,23 @@ def _timestep():
     return model, lambda length: np.linspace(0.1, 0.9, 3, dtype="float32")
 
 
-# Layer name -> (dtype -> model, length -> inputs).
+# Layer name -> (dtype -> model, length -> inputs). No argument has its default value, so
+# that one forgotten in a config shows.
 CASES = {
     "BottleneckTextProj": _one_input(
         lambda dtype: layers.BottleneckTextProj(WIDTH, bottleneck_dim=4, dtype=dtype), LATENT
     ),
     "ContextPrefix": _context_prefix(),
     "DenoisingHead": _one_input(lambda dtype: layers.DenoisingHead(LATENT, dtype=dtype), WIDTH),
-    "ELFAttention": _attention(lambda dtype: layers.ELFAttention(WIDTH, 2, dtype=dtype)),
-    "ELFBlock": _attention(lambda dtype: layers.ELFBlock(WIDTH, 2, dtype=dtype)),
+    "ELFAttention": _attention(
+        lambda dtype: layers.ELFAttention(WIDTH, 2, 0.1, attention_dropout=0.2, dtype=dtype)
+    ),
+    "ELFBlock": _attention(
+        lambda dtype: layers.ELFBlock(WIDTH, 2, 3.0, 0.1, attention_dropout=0.2, dtype=dtype)
+    ),
     "RotaryEmbedding": _rotary(),
     "SelfConditioningProj": _self_conditioning(),
-    "SwiGLU": _one_input(lambda dtype: layers.SwiGLU(WIDTH, dtype=dtype), WIDTH),
+    "SwiGLU": _one_input(lambda dtype: layers.SwiGLU(WIDTH, 3.0, dropout=0.1, dtype=dtype), WIDTH),
     "TiedUnembedding": _one_input(
         lambda dtype: layers.TiedUnembedding(VOCABULARY, LATENT, dtype=dtype), WIDTH
     ),

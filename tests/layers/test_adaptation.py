@@ -31,8 +31,9 @@ def test_int8_stays_close():
     """Tied rows become integers with a scale each, which the logits must not forget."""
     ids = keras.Input((None,), dtype="int32")
     tokens = keras.layers.Embedding(VOCABULARY + 2, WIDTH, name="tokens")
-    x = layers.BottleneckTextProj(WIDTH, bottleneck_dim=4)(tokens(ids))
-    x = layers.ELFBlock(WIDTH, num_heads=2)(x)
+    # One width everywhere: JAX compiles the integer products of each shape anew.
+    x = layers.BottleneckTextProj(WIDTH, bottleneck_dim=WIDTH)(tokens(ids))
+    x = layers.ELFBlock(WIDTH, num_heads=2, mlp_ratio=1.5)(x)
     logits = layers.TiedUnembedding(VOCABULARY, tied_to=tokens)(x)
     model = randomise(keras.Model(ids, [x, logits]))
     batch = np.array([[1, 2, 3, 4, 5]] * 3)

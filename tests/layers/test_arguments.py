@@ -32,12 +32,3 @@ def test_refused_by_name(name, arguments, message):
     }.get(name, {})
     with pytest.raises(ValueError, match=message):
         getattr(layers, name)(**{**required, **arguments})
-
-
-def test_inner_width_of_the_swiglu_is_that_of_the_released_weights():
-    assert [layers.SwiGLU(width).inner_size for width in (32, 768, 1056, 1280)] == [
-        85,
-        2048,
-        2816,
-        3413,
-    ]

@@ -27,7 +27,7 @@ def backbone(**overrides):
         **{
             "vocabulary_size": VOCABULARY_SIZE,
             "latent_dim": LATENT_DIM,
-            "depth": 2,
+            "depth": 1,
             "hidden_size": 16,
             "num_heads": 2,
             "bottleneck_dim": 8,
@@ -70,12 +70,18 @@ def muon(learning_rate=1e-2, **overrides):
     return Muon(learning_rate, **{"ema_momentum": 0.8, **overrides})
 
 
-def enliven(model, scale=0.3):
+def enliven_backbone(network, scale=0.3):
     """Random heads: as built, every prediction is zero and every text the same."""
     rng = np.random.default_rng(5)
-    heads = model.backbone.denoising_head, model.backbone.unembedding
-    for variable in [v for head in heads for v in head.trainable_variables]:
-        variable.assign_add(scale * rng.standard_normal(variable.shape).astype("float32"))
+    for head in (network.denoising_head, network.unembedding):
+        for variable in head.trainable_variables:
+            variable.assign_add(scale * rng.standard_normal(variable.shape).astype("float32"))
+    return network
+
+
+def enliven(model, scale=0.3):
+    """`enliven_backbone` for a generator."""
+    enliven_backbone(model.backbone, scale)
     return model
 
 
@@ -121,14 +127,19 @@ class CountingObjective(ELFObjective):
 
 
 @contextlib.contextmanager
-def recorded_forwards(network):
-    """Within the block, a list gets the arguments of each `hidden_states` call."""
-    calls = []
+def recorded_forwards(network, mock=False):
+    """Within the block, a list gets the arguments of each `hidden_states` call.
+
+    With `mock=True` hidden states are made up: an uncompiled run then costs little.
+    """
+    calls, outer = [], vars(network).get("hidden_states")
     original = network.hidden_states
 
     def hidden_states(z, t, *args, **kwargs):
         names = ("self_condition", "guidance_scale", "decode")
         calls.append({"z": z, "t": t, **dict(zip(names, args, strict=False)), **kwargs})
+        if mock:
+            return ops.repeat(ops.mean(z, axis=-1, keepdims=True), network.hidden_size, axis=-1)
         return original(z, t, *args, **kwargs)
 
     object.__setattr__(network, "hidden_states", hidden_states)
@@ -136,3 +147,5 @@ def recorded_forwards(network):
         yield calls
     finally:
         object.__delattr__(network, "hidden_states")
+        if outer is not None:
+            object.__setattr__(network, "hidden_states", outer)

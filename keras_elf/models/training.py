@@ -1,0 +1,128 @@
+"""`compile`, `fit` and `evaluate`: Keras's own, with ELF's defaults and forms of data."""
+
+import keras
+from keras import ops
+
+from keras_elf.models import training_data
+from keras_elf.models.averages import averaged_weights
+from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
+
+EVALUATION_SEED = 0
+
+
+class Training:
+    """Mixin of `ELFGenerator`: everything around the training step."""
+
+    def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
+        """Configure training.
+
+        Args:
+            optimizer: `"auto"` or `"muon"` for the published recipe (Muon at 2e-3, the
+                value at batch 512, after 5,000 steps of warm-up; gradients clipped at norm
+                1; weights averaged with 0.9999), `"adamw"` for the ablation's AdamW, or an
+                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`
+                and `save_to_preset` use.
+            loss: must be `None`: the objective makes the loss.
+            metrics: must be `None`: both branches' losses are reported.
+            **kwargs: as in `keras.Model.compile`.
+
+        Raises:
+            ValueError: if a loss or metrics are given.
+        """
+        if loss is not None or metrics is not None:
+            raise ValueError(
+                "`loss` and `metrics` must be None: `ELFGenerator.objective` makes the loss and "
+                f"reports both branches. Received: loss={loss!r}, metrics={metrics!r}"
+            )
+        if optimizer in ("auto", "muon"):
+            optimizer = Muon(WarmupSchedule(2e-3, warmup_steps=5000))
+        elif optimizer == "adamw":
+            optimizer = AdamW(WarmupSchedule(1e-3, warmup_steps=5000))
+        self.reset_generation()
+        super().compile(optimizer=optimizer, loss=None, metrics=None, **kwargs)
+
+    def fit(self, x=None, *args, batch_size=None, validation_data=None, shuffle=True, **kwargs):
+        """Train.
+
+        Args:
+            x: text (str, list of str, dict of `"target"` and `"condition"`), token ids
+                (lists, an int array `(rows, length)`, a dict of arrays), or any dataset that
+                Keras takes whose batches are dicts with `token_ids` and optionally
+                `is_cond`, `is_valid`. Text and ids in memory are shuffled each epoch into
+                batches of one size; rows that fill no batch wait for the next epoch.
+            batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
+            validation_data: in the forms of `x`. Evaluated with the averaged weights.
+            shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
+            **kwargs: as in `keras.Model.fit` (epochs, callbacks, verbose, ...).
+
+        Returns:
+            `keras.callbacks.History` with `loss`, `denoise_loss` (squared velocity) and
+            `decode_loss` (nats a token).
+
+        Raises:
+            ValueError: for data that does not fit the model, or under `mixed_float16`.
+        """
+        if args:
+            raise TypeError("`fit` takes only `x` by position: the text is its own target.")
+        if kwargs.get("y") is not None:
+            raise ValueError("`y` must be None: the text is its own target.")
+        if "float16" == keras.backend.standardize_dtype(self.backbone.compute_dtype):
+            raise ValueError(
+                "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
+                f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
+            )
+        if training_data.is_materialised(validation_data):
+            size = kwargs.pop("validation_batch_size", None) or batch_size
+            validation_data = training_data.evaluation_batches(self, validation_data, size)
+        if training_data.is_materialised(x):
+            seed = 0 if self.seed is None else self.seed
+            x = training_data.training_batches(self, x, batch_size, seed, shuffle)
+            batch_size, shuffle = None, False
+        training_data.refuse_text(x)
+        self._start_averages()
+        # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
+        return keras.Model.fit(
+            self,
+            x,
+            batch_size=batch_size,
+            validation_data=validation_data,
+            shuffle=shuffle,
+            **kwargs,
+        )
+
+    def evaluate(self, x=None, *args, batch_size=None, **kwargs):
+        """Losses of both branches under fixed draws, with the averaged weights.
+
+        Args:
+            x: data in the forms of `fit`.
+            batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
+            **kwargs: as in `keras.Model.evaluate`, and `use_averages` (bool, default
+                `True`).
+
+        Returns:
+            As `keras.Model.evaluate`: with `return_dict=True` a dict of `loss`,
+            `denoise_loss` and `decode_loss`.
+        """
+        if args:
+            raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
+        use_averages = kwargs.pop("use_averages", True)
+        if training_data.is_materialised(x):
+            x = training_data.evaluation_batches(self, x, batch_size)
+            batch_size = None
+        with averaged_weights(self, use_averages):
+            state = self.evaluation_seed_generator.state
+            state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
+            return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)
+
+    def _start_averages(self):
+        # Weights may have been loaded since the optimizer was built; averages start at them.
+        optimizer = self.optimizer
+        if optimizer is None:
+            return
+        # State first made inside a step has TensorFlow trace and compile that step twice;
+        # under a strategy of TensorFlow's, Keras makes it within the strategy's scope.
+        if not optimizer.built and getattr(self, "_distribute_strategy", None) is None:
+            optimizer.build(self.trainable_variables)
+        if hasattr(optimizer, "reset_average") and optimizer.built:
+            if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
+                optimizer.reset_average()
