@@ -13,40 +13,43 @@ import pytest
 
 import keras_elf
 
-HEAVY = ("keras_hub", "tensorflow", "tensorflow_text", "sentencepiece", "rich")
+HEAVY = ("keras_hub", "tensorflow", "tensorflow_text", "sentencepiece")
 LIGHT = ("checks", "flow", "layers", "objectives", "optimizers", "samplers")
 
 
-def loaded_after(*modules):
-    """Which of `HEAVY` are there after importing `modules` in a fresh process."""
+STAGES = {
+    "package": ["keras_elf"],
+    "parts": [f"keras_elf.{name}" for name in LIGHT],
+    "models": ["keras_elf.models"],
+}
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Which of `HEAVY` are there after each stage of imports in a fresh process."""
     code = (
         "import importlib, json, sys\n"
-        f"for name in {modules!r}: importlib.import_module(name)\n"
-        f"print(json.dumps([m for m in {HEAVY!r} if sys.modules.get(m)]))"
+        f"for stage, names in {STAGES!r}.items():\n"
+        "    for name in names: importlib.import_module(name)\n"
+        f"    print(json.dumps([stage, [m for m in {HEAVY!r} if sys.modules.get(m)]]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return dict(map(json.loads, done.stdout.splitlines()))
 
 
-def allowed():
-    # TensorFlow is there because Keras runs on it.
-    return {"tensorflow"} if keras.backend.backend() == "tensorflow" else set()
+@pytest.mark.parametrize("stage", ["package", "parts"])
+def test_what_an_import_loads(loaded, stage):
+    # TensorFlow may be there where Keras runs on it.
+    allowed = {"tensorflow"} if keras.backend.backend() == "tensorflow" else set()
+    assert set(loaded[stage]) <= allowed
 
 
-def test_importing_the_package_is_light():
-    assert set(loaded_after("keras_elf")) <= allowed()
-
-
-def test_parts_need_keras_alone():
-    assert set(loaded_after(*(f"keras_elf.{name}" for name in LIGHT))) <= allowed()
-
-
-def test_models_bring_keras_hub():
-    # The other tests of imports would notice a name that is wrong.
-    assert "keras_hub" in loaded_after("keras_elf.models")
+def test_models_bring_keras_hub(loaded):
+    # A name that is wrong in the list would go unnoticed above.
+    assert "keras_hub" in loaded["models"]
 
 
 @pytest.mark.parametrize("module", ["keras_elf", *(f"keras_elf.{m}" for m in keras_elf._MODULES)])

@@ -117,10 +117,11 @@ def _full_mask(mask, prefix_length):
     if mask is None:
         return None
     mask = ops.cast(mask, "bool")
-    if len(mask.shape) == 2:
+    per_query = len(mask.shape) == 3
+    if not per_query:
         mask = mask[:, None, :]
     if prefix_length:
         mask = ops.pad(mask, [[0, 0], [0, 0], [prefix_length, 0]], constant_values=True)
-        if mask.shape[1] != 1:
+        if per_query:
             mask = ops.pad(mask, [[0, 0], [prefix_length, 0], [0, 0]], constant_values=True)
     return mask[:, None]

@@ -82,9 +82,15 @@ class PresetMixin:
         allowed = set(cls.__init__.__code__.co_varnames[1 : cls.__init__.__code__.co_argcount])
         checks.no_unknown(f"{cls.__name__}.from_preset", kwargs, allowed | {"dtype", "name"})
         preset = os.fspath(preset)
-        if not preset.startswith(_HANDLES):
-            check_directory(preset, load_weights)
-        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        if preset.startswith(_HANDLES):
+            return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        check_directory(preset, load_weights)
+        try:
+            return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        except (TypeError, ValueError):
+            raise
+        except Exception as error:  # h5py, SentencePiece and TensorFlow have errors of their own
+            raise ValueError(f"The preset {preset!r} is damaged: {error}") from error
 
 
 def check_directory(path, load_weights=True):
@@ -112,6 +118,9 @@ def check_directory(path, load_weights=True):
     missing = [file for file in needed if not os.path.isfile(os.path.join(path, file))]
     if missing:
         raise ValueError(f"The preset {path!r} is incomplete: {missing} are missing")
+    for file in needed:
+        if file.endswith(".json"):
+            _read(path, file)
 
 
 def _read(path, file):

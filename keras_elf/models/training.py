@@ -41,6 +41,13 @@ class Training:
         self.reset_generation()
         super().compile(optimizer=optimizer, loss=None, metrics=None, **kwargs)
 
+    def compile_from_config(self, config):
+        # Keras leaves a model with a `compile` of its own uncompiled when it is loaded, and
+        # drops the optimizer's state, averages included, with no more than a warning.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
+
     def fit(self, x=None, *args, batch_size=None, validation_data=None, shuffle=True, **kwargs):
         """Train.
 

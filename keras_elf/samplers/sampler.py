@@ -81,9 +81,16 @@ SAMPLERS = {}
 
 
 def register(name):
-    """Class decorator: makes a sampler serialisable and known to `get` by `name`."""
+    """Class decorator: makes a sampler serialisable and known to `get` by `name`.
+
+    Raises:
+        ValueError: if the name belongs to another class.
+    """
 
     def wrap(cls):
+        known = SAMPLERS.setdefault(name, cls)
+        if known.__qualname__ != cls.__qualname__:
+            raise ValueError(f"A sampler named {name!r} exists: {known!r}. Choose another name")
         SAMPLERS[name] = cls
         return keras.saving.register_keras_serializable(package="keras_elf")(cls)
 

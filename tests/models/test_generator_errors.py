@@ -329,20 +329,15 @@ def test_each_file_is_missed(preset, tmp_path, file):
         ELFGenerator.from_preset(copy)
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if not f.startswith("assets")])
+@pytest.mark.parametrize("file", FILES)
 def test_each_file_may_be_damaged(preset, tmp_path, file):
     copy = _copy(preset, tmp_path)
     content = (copy / file).read_bytes()
     (copy / file).write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match=f"(?s){file}.*copy|copy.*{file}"):
+    what = f"{file} in preset .*/copy' is not valid JSON" if file.endswith("json") else "damaged"
+    with pytest.raises(ValueError, match=what) as caught:
         ELFGenerator.from_preset(copy)
-
-
-def test_damaged_vocabulary(preset, tmp_path):
-    copy = _copy(preset, tmp_path)
-    (copy / FILES[-1]).write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="vocabulary.*copy|copy.*vocabulary"):
-        ELFGenerator.from_preset(copy)
+    assert str(copy) in str(caught.value)
 
 
 @pytest.mark.parametrize("file", ["config.json", "task.json"])

@@ -41,7 +41,7 @@ def saved(tmp_path_factory):
 
 
 def test_loads_in_a_fresh_process(saved):
-    """With nothing imported but `keras_elf`: a Keras file, then a preset."""
+    """With nothing imported but `keras_elf.models`: a Keras file, then a preset."""
     _, folder, ids = saved
     command = [sys.executable, "-m", "tests.models.fresh_process", "generate"]
     command += [str(folder / "model.keras"), str(folder / "preset")]
