@@ -44,7 +44,10 @@ class Training:
     def compile_from_config(self, config):
         # Keras leaves a model with a `compile` of its own uncompiled when it is loaded, and
         # drops the optimizer's state, averages included, with no more than a warning.
-        self.compile(**keras.saving.deserialize_keras_object(config))
+        config = keras.saving.deserialize_keras_object(config)
+        # What the saving backend made of "auto" need not suit the one that loads.
+        config["jit_compile"] = "auto" if config.get("jit_compile") else False
+        self.compile(**config)
         if self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 

@@ -40,11 +40,14 @@ def test_standardisation():
 
 
 def test_statistics_standardise(encoder):
-    valid = np.arange(8) < np.arange(3, 9)[:, None]
-    rows = {"token_ids": np.where(valid, IDS, 0), "is_valid": valid}
-    mean, std = latent_statistics(encoder, rows, batch_size=4)
+    valid = np.tile(np.arange(8) < np.arange(3, 9)[:, None], (2, 1))
+    ids = np.where(valid, np.concatenate([IDS, 29 - IDS]), 0)
+    mean, std = latent_statistics(encoder, {"token_ids": ids, "is_valid": valid}, batch_size=6)
     layer = LatentEncoder(encoder, latent_mean=mean, latent_std=std)
-    latents = encode(layer, rows["token_ids"], np.zeros_like(valid), valid)[valid]
+    halves = (slice(0, 6), slice(6, 12))
+    latents = np.concatenate(
+        [encode(layer, ids[h], np.zeros((6, 8), "bool"), valid[h])[valid[h]] for h in halves]
+    )
     assert abs(latents.mean()) < 1e-4 and abs(latents.std() - 1) < 1e-4
 
 

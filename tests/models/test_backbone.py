@@ -33,7 +33,7 @@ def as_numpy(x):
 @pytest.fixture(scope="module")
 def backbone():
     keras.utils.set_random_seed(0)
-    return small.backbone(depth=2)
+    return small.backbone()
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -50,8 +50,10 @@ def test_published_sizes(name):
 
 
 def test_architecture_overrides():
-    backbone = ELFBackbone.from_architecture("elf_b", depth=1, hidden_size=24, latent_dim=8)
-    assert (backbone.num_heads, backbone.vocabulary_size) == (12, 32100)
+    backbone = ELFBackbone.from_architecture(
+        "elf_b", depth=1, hidden_size=24, latent_dim=8, vocabulary_size=50
+    )
+    assert (backbone.num_heads, backbone.bottleneck_dim) == (12, 128)
     assert (backbone.depth, backbone.hidden_size, backbone.latent_dim) == (1, 24, 8)
 
 

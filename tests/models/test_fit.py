@@ -52,7 +52,8 @@ def states(model):
 def run():
     """One model through two runs of `fit`, with what was seen on the way."""
     model = small.generator(objective=small.CountingObjective())
-    model.compile(optimizer=small.muon())
+    # Left to itself, Keras does without XLA on machines that have TensorFlow and CPUs alone.
+    model.compile(optimizer=small.muon(), jit_compile=small.BACKEND != "torch")
     out = types.SimpleNamespace(model=model, x=small.rows(NUMBER))
     out.encoder_before = small.values(model.encoder.variables)
     out.losses = [evaluate(model, out.x)]
@@ -301,6 +302,7 @@ def test_accumulation_of_four_equals_one_large_batch():
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_run_eagerly():
     # JAX compiles every single operation of an uncompiled step, so it gets no transformer.
     mock = small.BACKEND == "jax"
