@@ -91,6 +91,12 @@ def to_token_ids(name, values, tokenizer, *, vocabulary_size=None):
     check_trained(tokenizer)
     values = _as_list(name, values)
     if isinstance(values[0], str):
+        for index, text in enumerate(values):
+            if not _is_unicode(text):
+                raise ValueError(
+                    f"`{name}` must be valid Unicode. Received: {text!r:.80} at index {index}, "
+                    "which has lone surrogates"
+                )
         ids = _tokenize(values, tokenizer)
     else:
         pad_id, _ = special_token_ids(tokenizer)
@@ -179,7 +185,10 @@ def _as_list(name, values):
 def _to_python(value):
     """Bytes as str; arrays and eager tensors of any framework as (nested) lists."""
     if isinstance(value, bytes):
-        return value.decode("utf-8")
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"Text must be UTF-8. Received: {value!r:.80} ({error})") from error
     if isinstance(value, tuple):
         return list(value)
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a GPU
@@ -193,6 +202,14 @@ def _to_python(value):
                 "`keras_elf.data.encode_texts`, and build the dataset from the rows."
             ) from error
     return value
+
+
+def _is_unicode(text):
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_id(value):

@@ -13,6 +13,8 @@ from keras_elf.models.averages import averaged_weights
 from keras_elf.models.generation import GenerationFunctions, sample_batch
 
 DEFAULT_BATCH = 32
+# Far past any use, and far from where float32 arithmetic turns into NaN.
+MAX_SCALE = 1e4
 
 
 class Generating:
@@ -80,6 +82,8 @@ class Generating:
         settings = self._generation_settings(
             sampler, guidance_scale, self_cond_guidance_scale, length
         )
+        if callback is not None and not callable(callback):
+            raise ValueError(f"`callback` must be callable. Received: {callback!r}")
         num_steps = checks.integer(
             "num_steps", self.num_steps if num_steps is None else num_steps, minimum=1
         )
@@ -134,11 +138,13 @@ class Generating:
         return {
             "sampler": samplers_lib.get(default(sampler, "sampler")),
             "guidance_scale": checks.number(
-                "guidance_scale", default(guidance_scale, "guidance_scale")
+                "guidance_scale", default(guidance_scale, "guidance_scale"), -MAX_SCALE, MAX_SCALE
             ),
             "self_cond_guidance_scale": checks.number(
                 "self_cond_guidance_scale",
                 default(self_cond_guidance_scale, "self_cond_guidance_scale"),
+                -MAX_SCALE,
+                MAX_SCALE,
             ),
             "length": checks.integer("length", length, minimum=1),
             "noise_scale": self.objective.noise_scale,
@@ -150,8 +156,16 @@ class Generating:
                 "`num_samples` is for unconditional text: with `inputs` there is one text per "
                 f"condition. Received: num_samples={num_samples!r}"
             )
-        if not isinstance(inputs, str) and not len(inputs):
-            raise ValueError("`inputs` must hold at least one condition. Received: an empty list")
+        if not isinstance(inputs, (str, dict)):
+            if not hasattr(inputs, "__len__") and not hasattr(inputs, "__iter__"):
+                raise ValueError(
+                    f"`inputs` must be text or a list of texts or ids. Received: {inputs!r}"
+                )
+            inputs = inputs if hasattr(inputs, "__len__") else list(inputs)
+            if not len(inputs):
+                raise ValueError(
+                    "`inputs` must hold at least one condition. Received: an empty list"
+                )
         if self.preprocessor is not None:
             rows = self.preprocessor.generate_preprocess(inputs)
             if rows["token_ids"].shape[1] != settings["length"]:

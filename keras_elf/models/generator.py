@@ -161,7 +161,12 @@ class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
         """
         return super().train_step(*args, **kwargs)
 
+    def __call__(self, inputs, *args, **kwargs):
+        # Before Keras compares the inputs with the graph's: masks may be left out.
+        return super().__call__(self._complete(inputs), *args, **kwargs)
+
     def call(self, inputs, training=None, mask=None):
+        # JAX's training step comes here directly.
         return super().call(self._complete(inputs), training=training, mask=mask)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
@@ -228,15 +233,21 @@ class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
 
     def _complete(self, x):
         """`x` as the dict of all three inputs, missing masks filled in."""
-        x = dict(x) if isinstance(x, dict) else {"token_ids": x}
-        ids = x["token_ids"]
-        if x.get("is_cond") is None:
-            x["is_cond"] = ops.zeros_like(ids, dtype="bool")
-        if x.get("is_valid") is None:
-            x["is_valid"] = ops.ones_like(ids, dtype="bool")
+        x = x if isinstance(x, dict) else {"token_ids": x}
+        ids = x.get("token_ids")
+        if not hasattr(ids, "shape"):
+            raise ValueError(
+                "A batch must be an int array of token ids `(batch, length)` or a dict with "
+                f"'token_ids'; text goes through `fit` or the preprocessor. Received: {x!r:.200}"
+            )
+        is_cond, is_valid = x.get("is_cond"), x.get("is_valid")
+        if is_cond is None:
+            is_cond = ops.zeros_like(ids, dtype="bool")
+        if is_valid is None:
+            is_valid = ops.ones_like(ids, dtype="bool")
             if self.pad_token_id is not None and not self.loss_on_padding:
-                x["is_valid"] = ops.not_equal(ids, self.pad_token_id)
-        return x
+                is_valid = ops.not_equal(ids, self.pad_token_id)
+        return {"token_ids": ids, "is_cond": is_cond, "is_valid": is_valid}
 
 
 def _check_parts(backbone, encoder, preprocessor):

@@ -63,6 +63,7 @@ class Training:
             batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
             validation_data: in the forms of `x`. Evaluated with the averaged weights.
             shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
+            validation_split: float. Last share of `x` in memory to validate on.
             **kwargs: as in `keras.Model.fit` (epochs, callbacks, verbose, ...).
 
         Returns:
@@ -81,6 +82,10 @@ class Training:
                 "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
                 f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
             )
+        training_data.refuse_text(x)
+        split = kwargs.pop("validation_split", None)
+        if split and training_data.is_materialised(x):
+            x, validation_data = training_data.split_rows(training_data.to_rows(self, x), split)
         if training_data.is_materialised(validation_data):
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = training_data.evaluation_batches(self, validation_data, size)
@@ -88,7 +93,6 @@ class Training:
             seed = 0 if self.seed is None else self.seed
             x = training_data.training_batches(self, x, batch_size, seed, shuffle)
             batch_size, shuffle = None, False
-        training_data.refuse_text(x)
         self._start_averages()
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
         return keras.Model.fit(
@@ -115,6 +119,7 @@ class Training:
         """
         if args:
             raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
+        training_data.refuse_text(x)
         use_averages = kwargs.pop("use_averages", True)
         if training_data.is_materialised(x):
             x = training_data.evaluation_batches(self, x, batch_size)

@@ -15,7 +15,9 @@ def is_materialised(x):
 
 
 def refuse_text(x):
-    """Raise `ValueError` for a `tf.data.Dataset` of strings, which no model can take."""
+    """Raise `ValueError` for `None` and for a `tf.data.Dataset` of strings."""
+    if x is None:
+        raise ValueError("`x` must be text, token ids or a dataset. Received: None")
     leaves = keras.tree.flatten(getattr(x, "element_spec", None))
     if any("string" in str(getattr(leaf, "dtype", "")) for leaf in leaves):
         raise ValueError(
@@ -60,6 +62,8 @@ def to_rows(model, x):
 def complete_rows(model, rows):
     """Check `token_ids` and fill in the masks that are missing."""
     ids = rows["token_ids"]
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"`token_ids` must be whole numbers. Received dtype: {ids.dtype}")
     check_token_ids(ids, model.backbone.vocabulary_size)
     if ids.ndim != 2 or 0 in ids.shape:
         raise ValueError(
@@ -75,7 +79,24 @@ def complete_rows(model, rows):
                 f"`{key}` must have the shape of token_ids {ids.shape}. Received: {rows[key].shape}"
             )
         rows[key] = rows[key].astype("bool")
+    if not (~rows["is_cond"] & (rows["is_valid"] | model.loss_on_padding)).any():
+        raise ValueError(
+            "`x` has nothing to learn from: every position is condition or padding. Received "
+            f"{len(ids)} rows"
+        )
     return {**rows, "token_ids": ids.astype("int32")}
+
+
+def split_rows(rows, share):
+    """`(first rows, last share of the rows)`, as Keras cuts off validation data."""
+    share = checks.number("validation_split", share, minimum=0, maximum=1)
+    cut = int(len(rows["token_ids"]) * (1 - share))
+    if not 0 < cut < len(rows["token_ids"]):
+        raise ValueError(
+            f"`validation_split` must leave rows on both sides. Received: {share} of "
+            f"{len(rows['token_ids'])} rows"
+        )
+    return {k: v[:cut] for k, v in rows.items()}, {k: v[cut:] for k, v in rows.items()}
 
 
 def training_batches(model, x, batch_size, seed, shuffle=True):

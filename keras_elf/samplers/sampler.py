@@ -107,8 +107,10 @@ def get(sampler):
         return sampler
     if isinstance(sampler, str):
         return SAMPLERS[checks.choice("sampler", sampler, SAMPLERS)]()
-    if isinstance(sampler, dict):
-        return keras.saving.deserialize_keras_object(sampler)
+    if isinstance(sampler, dict) and "class_name" in sampler:
+        sampler = keras.saving.deserialize_keras_object(sampler)
+        if isinstance(sampler, Sampler):
+            return sampler
     raise ValueError(
         f"`sampler` must be a keras_elf.samplers.Sampler or one of {sorted(SAMPLERS)}. "
         f"Received: {sampler!r}"
