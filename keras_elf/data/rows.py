@@ -159,6 +159,8 @@ def check_token_ids(token_ids, vocabulary_size):
     """
     for row, ids in enumerate(token_ids):
         ids = np.asarray(ids)
+        if ids.size and not np.issubdtype(ids.dtype, np.integer):
+            raise ValueError(f"Token ids must be whole numbers. Received dtype {ids.dtype}: {ids}")
         bad = (ids < 0) | (ids >= vocabulary_size)
         if bad.any():
             place = tuple(int(i) for i in np.argwhere(bad)[0])

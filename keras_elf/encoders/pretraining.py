@@ -96,6 +96,13 @@ def pretrain(
             "`encoder` must be one that can be trained from scratch, such as "
             f"keras_elf.encoders.TransformerEncoder. Received: {type(encoder).__name__}"
         )
+    if encoder.frozen:
+        raise ValueError("`encoder` is frozen. Call `encoder.unfreeze()` to train it further")
+    if not isinstance(rows, dict) or not {"token_ids", "is_valid"} <= set(rows):
+        raise ValueError(
+            "`rows` must be a dict with 'token_ids' and 'is_valid', as a preprocessor or "
+            f"`keras_elf.data.encode_texts` returns. Received: {type(rows).__name__}"
+        )
     epochs = checks.integer("epochs", epochs, minimum=1)
     check_token_ids(rows["token_ids"], encoder.vocabulary_size)
     rows = {"token_ids": rows["token_ids"], "is_valid": rows["is_valid"]}

@@ -1,6 +1,7 @@
 """Looking at a model through the averaged weights that its optimizer keeps."""
 
 import contextlib
+import warnings
 
 from keras import ops
 
@@ -23,14 +24,25 @@ def averaged_weights(model, enabled=True):
     if getattr(model, "_averages_in_use", False) or not pairs:
         yield
         return
-    model._averages_in_use = True
-    _exchange(pairs)
+    exchanged = []
     try:
+        model._averages_in_use = True
+        for pair in pairs:
+            _exchange(*pair)
+            exchanged.append(pair)
         yield
     finally:
         _sync(model)
-        _exchange(pairs)
+        for pair in exchanged:
+            _exchange(*pair)
         model._averages_in_use = False
+
+
+def adopt_averages(model):
+    """Make the averaged weights, where there are some, the model's own for good."""
+    _sync(model)
+    for variable, average in _pairs(model):
+        variable.assign(ops.cast(ops.copy(average.value), variable.dtype))
 
 
 def _pairs(model):
@@ -41,7 +53,18 @@ def _pairs(model):
     # loaded checkpoint may have replaced since.
     if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
         return []
-    return optimizer.average_pairs()
+    pairs = optimizer.average_pairs()
+    present = {id(v) for v in model.variables}
+    if not all(id(variable) in present for variable, _ in pairs):
+        warnings.warn(
+            "Layers were replaced after training (quantisation, LoRA), so that the averaged "
+            "weights no longer fit. The raw weights are used. To keep the averages, save a preset "
+            "before such a change and load it again.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return []
+    return pairs
 
 
 def _sync(model):
@@ -50,8 +73,8 @@ def _sync(model):
         model.jax_state_sync()
 
 
-def _exchange(pairs):
-    for variable, average in pairs:
-        kept = ops.copy(variable.value)
-        variable.assign(ops.cast(ops.copy(average.value), variable.dtype))
-        average.assign(ops.cast(kept, average.dtype))
+def _exchange(variable, average):
+    # Both copies first: what may fail for want of memory fails before anything is changed.
+    kept, taken = ops.copy(variable.value), ops.copy(average.value)
+    variable.assign(ops.cast(taken, variable.dtype))
+    average.assign(ops.cast(kept, average.dtype))

@@ -90,6 +90,10 @@ class ELFBackbone(keras_hub.models.Backbone):
         checks.no_unknown("ELFBackbone", kwargs, ("name", "trainable"))
         vocabulary_size = checks.integer("vocabulary_size", vocabulary_size, minimum=1)
         depth = checks.integer("depth", depth, minimum=1)
+        hidden_size = checks.integer("hidden_size", hidden_size, minimum=1)
+        num_heads = checks.integer("num_heads", num_heads, minimum=1)
+        dropout = checks.probability("dropout", dropout)
+        attention_dropout = checks.probability("attention_dropout", attention_dropout)
         latent_dim = checks.integer("latent_dim", latent_dim, minimum=1)
 
         # === Layers ===
@@ -206,6 +210,10 @@ class ELFBackbone(keras_hub.models.Backbone):
         return _hidden_states(
             parts, z, t, self_condition, guidance_scale, decode, attention_mask, training
         )
+
+    def default_lora_layer_names(self):
+        """Names of the layers that `enable_lora` adapts unless told otherwise."""
+        return ["qkv", "proj"]
 
     def get_config(self):
         tied = self.tied_to

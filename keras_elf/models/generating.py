@@ -179,7 +179,7 @@ class Generating:
             raise ValueError(
                 "`inputs` must be lists of token ids: this model has no preprocessor for text."
             )
-        conditions = [[int(i) for i in row] for row in inputs]
+        conditions = [[checks.integer("inputs", i) for i in np.atleast_1d(row)] for row in inputs]
         for number, row in enumerate(conditions):
             if not 0 < len(row) < settings["length"]:
                 raise ValueError(

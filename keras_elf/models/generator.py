@@ -84,7 +84,10 @@ class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
     ):
         checks.no_unknown("ELFGenerator", kwargs, ("name", "dtype"))
         kwargs.pop("dtype", None)  # keras_hub hands every preset's dtype to the task as well.
-        encoder = encoder or backbone.tied_to
+        if encoder is None:
+            encoder = getattr(backbone, "tied_to", None)
+        if seed is not None:
+            seed = checks.integer("seed", seed, minimum=0, maximum=2**31 - 1)
         _check_parts(backbone, encoder, preprocessor)
 
         # === Layers ===
@@ -112,7 +115,9 @@ class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
         self.decode_tracker = keras.metrics.Mean(name="decode_loss")
 
         # === Config ===
-        self.objective = objective or ELFObjective()
+        self.objective = ELFObjective() if objective is None else objective
+        if not isinstance(self.objective, ELFObjective):
+            raise ValueError(f"`objective` must be an ELFObjective. Received: {objective!r}")
         self.loss_on_padding = loss_on_padding
         if loss_on_padding is None:
             self.loss_on_padding = preprocessor is not None and preprocessor.pad_with == "end"
@@ -124,6 +129,11 @@ class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
         )
         if sequence_length is None and preprocessor is not None:
             sequence_length = preprocessor.sequence_length
+        elif preprocessor is not None and sequence_length != preprocessor.sequence_length:
+            raise ValueError(
+                "`sequence_length` must be the preprocessor's. Received: "
+                f"{sequence_length}, the preprocessor has {preprocessor.sequence_length}"
+            )
         if sequence_length is not None:
             sequence_length = checks.integer("sequence_length", sequence_length, minimum=1)
         self.sequence_length = sequence_length
@@ -267,6 +277,8 @@ def _check_parts(backbone, encoder, preprocessor):
             "`encoder` must know every id of the backbone. Received: encoder.vocabulary_size="
             f"{encoder.vocabulary_size}, backbone.vocabulary_size={backbone.vocabulary_size}"
         )
+    if preprocessor is not None and not isinstance(preprocessor, ELFPreprocessor):
+        raise ValueError(f"`preprocessor` must be an ELFPreprocessor. Received: {preprocessor!r}")
     # While a preset is loaded its tokenizer has no vocabulary yet.
     trained = preprocessor is not None and preprocessor.trained
     if trained and preprocessor.vocabulary_size > backbone.vocabulary_size:

@@ -35,6 +35,13 @@ class PresetMixin:
         Raises:
             ValueError: if the target cannot be written.
         """
+        if any(layer.quantization_mode for layer in self._flatten_layers()):
+            raise ValueError(
+                "A quantised model cannot be saved as a preset: its integer kernels could not be "
+                "loaded again. Save the preset before `quantize` and quantise after loading"
+            )
+        if not os.fspath(preset_dir):
+            raise ValueError("`preset_dir` must name a directory. Received: ''")
         target = os.path.abspath(os.fspath(preset_dir))
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)

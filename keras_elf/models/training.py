@@ -1,10 +1,11 @@
 """`compile`, `fit` and `evaluate`: Keras's own, with ELF's defaults and forms of data."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_elf.models import training_data
-from keras_elf.models.averages import averaged_weights
+from keras_elf.models.averages import adopt_averages, averaged_weights
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 
 EVALUATION_SEED = 0
@@ -12,6 +13,8 @@ EVALUATION_SEED = 0
 
 class Training:
     """Mixin of `ELFGenerator`: everything around the training step."""
+
+    _data_epoch = 0
 
     def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
         """Configure training.
@@ -55,7 +58,7 @@ class Training:
         """Train.
 
         Args:
-            x: text (str, list of str, dict of `"target"` and `"condition"`), token ids
+            x: text (list of str, dict of `"target"` and `"condition"`), token ids
                 (lists, an int array `(rows, length)`, a dict of arrays), or any dataset that
                 Keras takes whose batches are dicts with `token_ids` and optionally
                 `is_cond`, `is_valid`. Text and ids in memory are shuffled each epoch into
@@ -73,6 +76,11 @@ class Training:
         Raises:
             ValueError: for data that does not fit the model, or under `mixed_float16`.
         """
+        if isinstance(x, str):
+            raise ValueError(
+                "`x` must be a list of texts, not a single str: for a file pass its lines. "
+                f"Received: {x!r:.80}"
+            )
         if args:
             raise TypeError("`fit` takes only `x` by position: the text is its own target.")
         if kwargs.get("y") is not None:
@@ -89,20 +97,27 @@ class Training:
         if training_data.is_materialised(validation_data):
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = training_data.evaluation_batches(self, validation_data, size)
+        served = None
         if training_data.is_materialised(x):
             seed = 0 if self.seed is None else self.seed
             x = training_data.training_batches(self, x, batch_size, seed, shuffle)
-            batch_size, shuffle = None, False
+            # Calls of `fit` go on through the orders of the rows, as the epochs of one call do.
+            x.epoch = max(self._data_epoch, kwargs.get("initial_epoch", 0))
+            served, batch_size, shuffle = x, None, False
         self._start_averages()
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
-        return keras.Model.fit(
-            self,
-            x,
-            batch_size=batch_size,
-            validation_data=validation_data,
-            shuffle=shuffle,
-            **kwargs,
-        )
+        try:
+            return keras.Model.fit(
+                self,
+                x,
+                batch_size=batch_size,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                **kwargs,
+            )
+        finally:
+            if served is not None:
+                self._data_epoch = served.epoch
 
     def evaluate(self, x=None, *args, batch_size=None, **kwargs):
         """Losses of both branches under fixed draws, with the averaged weights.
@@ -129,15 +144,43 @@ class Training:
             state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
             return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)
 
+    def quantize(self, mode, **kwargs):
+        """Quantise the backbone, as `keras.Model.quantize`; the encoder stays as it is.
+
+        Averaged weights become the model's own first. The model is compiled anew: the
+        optimizer's state belonged to the layers that were replaced.
+        """
+        adopt_averages(self)
+        self.backbone.quantize(mode, **kwargs)
+        self.compile()
+
+    def set_weights(self, weights):
+        """As in Keras; averages, which knew other weights, start again from these."""
+        super().set_weights(weights)
+        self._restart_averages()
+
+    def load_weights(self, filepath, **kwargs):
+        """As in Keras; averages that the file does not hold start again from its weights."""
+        before = self._averages()
+        super().load_weights(filepath, **kwargs)
+        unchanged = [np.array_equal(a, b) for a, b in zip(before, self._averages(), strict=False)]
+        if all(unchanged):
+            self._restart_averages()
+
+    def _averages(self):
+        optimizer = self.optimizer
+        if not hasattr(optimizer, "average_pairs") or not optimizer.built:
+            return []
+        return [ops.convert_to_numpy(average) for _, average in optimizer.average_pairs()]
+
     def _start_averages(self):
         # Weights may have been loaded since the optimizer was built; averages start at them.
         optimizer = self.optimizer
-        if optimizer is None:
-            return
-        # State first made inside a step has TensorFlow trace and compile that step twice;
-        # under a strategy of TensorFlow's, Keras makes it within the strategy's scope.
-        if not optimizer.built and getattr(self, "_distribute_strategy", None) is None:
-            optimizer.build(self.trainable_variables)
-        if hasattr(optimizer, "reset_average") and optimizer.built:
+        if hasattr(optimizer, "average_pairs") and optimizer.built:
             if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
-                optimizer.reset_average()
+                self._restart_averages()
+
+    def _restart_averages(self):
+        optimizer = self.optimizer
+        if hasattr(optimizer, "reset_average") and optimizer.built and optimizer.use_ema:
+            optimizer.reset_average()

@@ -141,7 +141,9 @@ def test_pretraining_learns_and_freezes():
 )
 def test_refused_by_pretrain(change, message):
     rows = small.rows(6)
-    arguments = {"encoder": small.encoder(), "batch_size": 6, **change}
+    encoder = small.encoder()
+    encoder.unfreeze()
+    arguments = {"encoder": encoder, "batch_size": 6, **change}
     if "token_ids" in arguments:
         rows["token_ids"] = arguments.pop("token_ids")
     with pytest.raises(ValueError, match=message):

@@ -81,10 +81,11 @@ def test_graph_and_method_agree(backbone):
 def test_every_input_reaches_the_output_of_its_own_row(backbone, name):
     x = inputs()
     changed = {**x, name: x[name].copy()}
-    changed[name][1] += 3.0
+    # A gate of 1.5 would be one of 1 to the blocks' norms: off is what differs from on.
+    changed[name][1] += -1.0 if name == "decode" else 0.5
     difference = np.abs(as_numpy(backbone(changed)) - as_numpy(backbone(x)))
-    assert difference[1].max() > 1e-3
-    assert difference[0].max() < 1e-5
+    assert difference[1].max() > 1e-4
+    assert difference[0].max() < 1e-6
 
 
 def test_parts_may_be_left_out(backbone):
