@@ -21,6 +21,11 @@ if os.environ.get("KERAS_ELF_HIDE_TENSORFLOW") == "1":
     for name in ("tensorflow", "tensorflow_text", "tf2onnx"):
         sys.modules[name] = None
 
+# The run without TensorFlow compiles the same programs as the JAX run before it.
+CACHE = pathlib.Path(__file__).parent.parent / "build" / "jax-cache"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -28,6 +33,8 @@ if keras.backend.backend() == "torch":
     import torch
 
     torch.set_flush_denormal(True)
+    # Tiny tensors: waiting for a second thread costs more than it computes.
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

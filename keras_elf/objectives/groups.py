@@ -20,12 +20,13 @@ def group_bounds(rows, shares):
             return None
         first = min(max(round(shares[0] * rows), 1), rows - 2)
         return first, min(max(round((shares[0] + shares[1]) * rows), first + 1), rows - 1)
-    # A batch size unknown while tracing cannot steer Python: cuts become tensors.
-    count = ops.cast(rows, "float32")
+    # A batch size unknown while tracing cannot steer Python: cuts become tensors, and a batch
+    # of one or two rows goes without its first groups.
+    count, zero = ops.cast(rows, "float32"), ops.zeros((), dtype="int32")
     first = ops.cast(ops.round(shares[0] * count), "int32")
-    first = ops.minimum(ops.maximum(first, 1), rows - 2)
+    first = ops.minimum(ops.maximum(first, 1), ops.maximum(rows - 2, zero))
     second = ops.cast(ops.round((shares[0] + shares[1]) * count), "int32")
-    return first, ops.minimum(ops.maximum(second, first + 1), rows - 1)
+    return first, ops.minimum(ops.maximum(second, first + 1), ops.maximum(rows - 1, zero))
 
 
 class RowGroups:

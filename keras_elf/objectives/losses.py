@@ -28,4 +28,4 @@ def masked_sum(values, weights):
 
 def ratio(total, count):
     """`total / count`, 0 where nothing counts."""
-    return total / ops.maximum(count, 1.0)
+    return total / ops.where(count > 0, count, 1.0)
