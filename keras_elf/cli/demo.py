@@ -99,7 +99,7 @@ def _parser():
         description="Train a small ELF on the bundled verses and let it write.",
     )
     parser.add_argument("--output", default="build/demo/elf_nano_kjv", help="preset directory")
-    parser.add_argument("--steps", type=_positive, default=400, help="training steps of the ELF")
+    parser.add_argument("--steps", type=_positive, default=300, help="training steps of the ELF")
     parser.add_argument("--encoder-steps", type=_positive, default=200, help="of the encoder")
     parser.add_argument("--samples", type=_positive, default=4, help="texts to write")
     parser.add_argument("--seed", type=int, default=0, help="seed of the texts")

@@ -176,6 +176,12 @@ class Training:
     def _start_averages(self):
         # Weights may have been loaded since the optimizer was built; averages start at them.
         optimizer = self.optimizer
+        if optimizer is None:
+            return
+        # State first made inside a step has TensorFlow trace and compile that step twice;
+        # under a strategy of TensorFlow's, Keras makes it within the strategy's scope.
+        if not optimizer.built and getattr(self, "_distribute_strategy", None) is None:
+            optimizer.build(self.trainable_variables)
         if hasattr(optimizer, "average_pairs") and optimizer.built:
             if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
                 self._restart_averages()
