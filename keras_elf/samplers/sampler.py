@@ -63,7 +63,7 @@ class Sampler:
         Returns:
             `(z at t_next, x_pred)`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must implement `step`.")
 
     def get_config(self):
         return {
