@@ -1,4 +1,4 @@
-# make demo    train a small ELF on the verses in the box and let it write, in about five minutes
+# make demo    train a small ELF on the verses in the box and let it write, in minutes
 # make test    lint, then the whole test suite on each backend and once without TensorFlow
 # make lint    style checks alone
 # make bench   measure speed
@@ -49,7 +49,7 @@ lint: $(STAMP)
 # core busy. The output closes with the summary line that pytest gave for each run.
 test: lint
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
-	@echo "Four runs, two at a time, about ten minutes; progress in $(LOGS)/"
+	@echo "Four runs, two at a time, up to half an hour; progress in $(LOGS)/"
 	@run() { \
 	  env KERAS_BACKEND=$$2 KERAS_ELF_HIDE_TENSORFLOW=$$3 $(PY) -m pytest > "$(LOGS)/$$1.log" 2>&1 \
 	    || echo "$$1" >> $(LOGS)/failed; \

@@ -2,9 +2,9 @@
 
     KERAS_BACKEND=jax python examples/train_on_your_text.py my_text.txt --output my_elf
 
-Tokenizer, text encoder (masked-token objective) and ELF are all trained from scratch. Cost
-on 2 cores with the default sizes: about a minute a hundred steps; expect decode_loss to
-start near ln(vocabulary) nats a token and to fall below 3 within a thousand steps.
+Tokenizer, text encoder (masked-token objective) and ELF are all trained from scratch. It
+needs no network. decode_loss starts near ln(vocabulary) nats a token; a few hundred steps
+give words of the source, not sentences.
 """
 
 import argparse

@@ -155,7 +155,7 @@ _EPILOGUE = """\
 Minutes of training on two cores give rough text: the words of the source, little grammar.
 Both losses are still falling. To go on:
 
-  python -m keras_elf.cli.demo --steps 4000 --encoder-steps 2000     an hour, better words
+  python -m keras_elf.cli.demo --steps 4000 --encoder-steps 2000     trains ten times longer
 
   import keras_elf
   elf = keras_elf.ELFGenerator.from_preset("{output}")
