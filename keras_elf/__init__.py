@@ -13,6 +13,7 @@ _MODULES = (
     "data",
     "encoders",
     "flow",
+    "hub",
     "layers",
     "models",
     "objectives",

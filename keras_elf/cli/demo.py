@@ -13,7 +13,7 @@ import time
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-VOCABULARY, LENGTH, LATENT, BATCH = 1024, 32, 64, 32
+VOCABULARY, LENGTH, LATENT, BATCH = 1024, 32, 128, 32
 
 
 def main(arguments=None):
@@ -43,7 +43,7 @@ def main(arguments=None):
     )
 
     _heading(console, start, "2. A text encoder from scratch (masked tokens), then frozen")
-    encoder = keras_elf.encoders.TransformerEncoder(VOCABULARY, LATENT, depth=2, num_heads=2)
+    encoder = keras_elf.encoders.TransformerEncoder(VOCABULARY, LATENT, depth=2, num_heads=4)
     report = keras_elf.encoders.pretrain(
         encoder, _first(rows, options.encoder_steps * BATCH), batch_size=BATCH
     )
@@ -95,7 +95,7 @@ def main(arguments=None):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m keras_elf.cli.demo",
+        prog="keras-elf demo",
         description="Train a small ELF on the bundled verses and let it write.",
     )
     parser.add_argument("--output", default="build/demo/elf_nano_kjv", help="preset directory")

@@ -146,6 +146,22 @@ class T5Encoder(TextEncoder):
             x, _ = block(x, position_bias=bias, training=False)
         return self.final_norm(x)
 
+    @classmethod
+    def parameter_count(
+        cls,
+        vocabulary_size,
+        latent_dim,
+        num_layers,
+        num_heads,
+        intermediate_dim,
+        key_value_dim=None,
+        use_gated_activation=False,
+        **_,
+    ):
+        heads_width = num_heads * key_value_dim if key_value_dim else latent_dim
+        dense = 4 * heads_width + (2 + bool(use_gated_activation)) * intermediate_dim
+        return latent_dim * (vocabulary_size + num_layers * dense)
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from keras_elf import named_arrays
+
 # The encoder has no use for these; checkpoints of the whole model hold them.
 IGNORED_PREFIXES = ("decoder.", "lm_head.")
 _TABLE = "shared.weight"
@@ -62,7 +64,8 @@ def assign_weights(encoder, arrays, source="the checkpoint"):
         source: str. Where the arrays came from, for messages.
 
     Raises:
-        ValueError: if keys are missing, unknown or of another shape; it lists them.
+        ValueError: if keys are missing, unknown or of another shape; it lists them. Or if
+            values are not finite.
     """
     arrays = {key: array for key, array in arrays.items() if is_encoder_key(key)}
     problems = []
@@ -70,29 +73,8 @@ def assign_weights(encoder, arrays, source="the checkpoint"):
         alias = arrays.pop(_TABLE_ALIAS)
         if not np.array_equal(arrays.setdefault(_TABLE, alias), alias):
             problems.append(f"{_TABLE} and {_TABLE_ALIAS} must be the same table, but differ")
-    expected = weight_map(encoder)
-    problems += _listed("missing", sorted(set(expected) - set(arrays)))
-    problems += _listed("unknown", sorted(set(arrays) - set(expected)))
-    shapes = []
-    for key in sorted(set(arrays) & set(expected)):
-        variable, transposed = expected[key]
-        wanted = tuple(variable.shape)[::-1] if transposed else tuple(variable.shape)
-        if tuple(arrays[key].shape) != wanted:
-            shapes.append(f"{key} is {tuple(arrays[key].shape)}, expected {wanted}")
-    problems += _listed("of another shape", shapes)
-    if problems:
-        raise ValueError(
-            f"The arrays of {source} do not fit this T5 encoder ({encoder.num_layers} layers, "
-            f"width {encoder.latent_dim}, gated: {encoder.use_gated_activation}):\n- "
-            + "\n- ".join(problems)
-        )
-    for key, (variable, transposed) in expected.items():
-        array = np.asarray(arrays[key]).astype("float32")
-        variable.assign(array.T if transposed else array)
-
-
-def _listed(kind, names, limit=20):
-    if not names:
-        return []
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return [f"{len(names)} {kind}: {', '.join(names[:limit])}{more}"]
+    model = (
+        f"this T5 encoder ({encoder.num_layers} layers, width {encoder.latent_dim}, gated: "
+        f"{encoder.use_gated_activation})"
+    )
+    named_arrays.assign(weight_map(encoder), arrays, source, model, problems)

@@ -127,6 +127,15 @@ class TextEncoder(keras.layers.Layer):
     def compute_output_shape(self, token_ids_shape, attention_mask_shape=None):
         return (*token_ids_shape, self.latent_dim)
 
+    @classmethod
+    def parameter_count(cls, vocabulary_size, latent_dim, **_):
+        """Number of weights that a configuration asks for, at least, without making them.
+
+        The arguments are those of the constructor. A preset whose files cannot hold as many
+        weights is refused before anything is allocated.
+        """
+        return vocabulary_size * latent_dim
+
     def get_config(self):
         return {
             **super().get_config(),

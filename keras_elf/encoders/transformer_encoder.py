@@ -61,5 +61,10 @@ class TransformerEncoder(TextEncoder):
             x = block(x, attention_mask=attention_mask, training=False)
         return self.norm(x)
 
+    @classmethod
+    def parameter_count(cls, vocabulary_size, latent_dim, depth=4, **_):
+        # Attention takes 4 matrices of the stream's width, SwiGLU 8.
+        return vocabulary_size * latent_dim + depth * 12 * latent_dim**2
+
     def get_config(self):
         return {**super().get_config(), "depth": self.depth, "num_heads": self.num_heads}

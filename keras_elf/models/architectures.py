@@ -24,3 +24,57 @@ def architecture(name):
     """
     checks.choice("architecture", name, ARCHITECTURES)
     return {"vocabulary_size": 32100, "latent_dim": 512, **ARCHITECTURES[name]}
+
+
+def parameter_count(
+    vocabulary_size,
+    latent_dim,
+    depth,
+    hidden_size,
+    num_heads,
+    mlp_ratio=4.0,
+    bottleneck_dim=128,
+    num_time_tokens=4,
+    num_guidance_tokens=4,
+    num_mode_tokens=4,
+    tied_to=None,
+    **_,
+):
+    """Number of weights of an `ELFBackbone` with these arguments, without building it.
+
+    Arguments that change no shape are passed over. With `tied_to` the unembedding matrix is
+    the encoder's and not counted.
+
+    Returns:
+        int.
+    """
+    width, latent = hidden_size, latent_dim
+    inner = int(int(width * mlp_ratio) * 2 / 3)
+    block = (
+        2 * width  # norms
+        + 2 * (width // num_heads)  # norms of queries and keys
+        + _dense(width, 3 * width)
+        + _dense(width, width)
+        + _dense(width, 2 * inner)
+        + _dense(inner, width)
+    )
+    embedder = _dense(256, width) + _dense(width, width)
+    prefixes = (num_time_tokens, num_guidance_tokens, num_mode_tokens)
+    return (
+        _dense(2 * latent, latent)
+        + latent * bottleneck_dim
+        + _dense(bottleneck_dim, width)
+        + sum(prefixes) * width
+        + embedder * sum(bool(number) for number in prefixes[:2])
+        + depth * block
+        + width
+        + _dense(width, latent)  # denoising head
+        + _dense(width, latent)
+        + (latent * vocabulary_size if tied_to is None else 0)
+        + vocabulary_size
+    )
+
+
+def _dense(inputs, outputs):
+    """Number of weights of a dense layer with bias."""
+    return (inputs + 1) * outputs

@@ -13,10 +13,13 @@ from keras_elf.layers import (
     TiedUnembedding,
 )
 from keras_elf.models.architectures import architecture
+from keras_elf.models.lora import LowRankAdaptation
+from keras_elf.models.presets import BackbonePresets
+from keras_elf.models.quantization import Quantization
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFBackbone(keras_hub.models.Backbone):
+class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.models.Backbone):
     """The transformer that carries noise to clean latents and reads tokens off them.
 
     The functional graph takes a dict and ends at the hidden states of the text:
@@ -164,7 +167,7 @@ class ELFBackbone(keras_hub.models.Backbone):
         self.tied_to = tied_to
 
     @classmethod
-    def from_architecture(cls, name, **overrides):
+    def from_architecture(cls, name, /, **overrides):
         """A backbone of a published size: `"elf_b"`, `"elf_m"` or `"elf_l"`.
 
         Args:
@@ -211,14 +214,13 @@ class ELFBackbone(keras_hub.models.Backbone):
             parts, z, t, self_condition, guidance_scale, decode, attention_mask, training
         )
 
-    def default_lora_layer_names(self):
-        """Names of the layers that `enable_lora` adapts unless told otherwise."""
-        return ["qkv", "proj"]
-
     def get_config(self):
-        tied = self.tied_to
+        tied, quantization = self.tied_to, self._quantization_record()
         return {
-            **super().get_config(),
+            # Not keras_hub's own: its record of quantised layers knows some of them only.
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "vocabulary_size": self.vocabulary_size,
             "latent_dim": self.latent_dim,
             "depth": self.depth,
@@ -232,14 +234,19 @@ class ELFBackbone(keras_hub.models.Backbone):
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "tied_to": None if tied is None else keras.saving.serialize_keras_object(tied),
+            **({} if quantization is None else {"quantization": quantization}),
         }
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
+        quantization = config.pop("quantization", None)
         if isinstance(config.get("tied_to"), dict):
             config["tied_to"] = keras.saving.deserialize_keras_object(config["tied_to"])
-        return super().from_config(config)
+        backbone = super().from_config(config)
+        # Before any weights are loaded: those of a quantised network are integers.
+        backbone._restore_quantization(quantization)
+        return backbone
 
 
 def _hidden_states(

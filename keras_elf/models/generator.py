@@ -10,13 +10,13 @@ from keras_elf.encoders import LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.generating import Generating
 from keras_elf.models.preprocessor import ELFPreprocessor
-from keras_elf.models.presets import PresetMixin
+from keras_elf.models.presets import GeneratorPresets
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.objectives import ELFObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Generating, PresetMixin, keras_hub.models.Task):
+class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run

@@ -1,6 +1,5 @@
 """ELF's preprocessor: text or token ids to rows for the model, sampled rows back to text."""
 
-import json
 import os
 
 import keras
@@ -17,6 +16,8 @@ from keras_elf.data.encode import (
     warn_if_cut,
 )
 from keras_elf.data.rows import PAD_WITH, check_lengths, check_token_ids, make_rows
+from keras_elf.models import preset_safety
+from keras_elf.models.resolution import local_directory
 from keras_elf.models.tokenizer import check_tokenizer, load_transformers_tokenizer
 
 ROW_KEYS = ("token_ids", "is_cond", "is_valid")
@@ -196,14 +197,14 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         """Load a preprocessor from a preset.
 
         A local directory needs no more than the preprocessor's own files, so one may be shipped
-        without a model. Handles of a hub (`"hf://..."`) are left to keras_hub.
+        without a model. For the name of a published model the vocabulary is downloaded once.
 
         Args:
-            preset: str or path. A directory, or a handle that `keras_hub` knows.
+            preset: str or path. A directory, the name of a preset (`"elf_b_owt"`), or a handle.
             config_file: str. Name of the configuration in it. Defaults to `"preprocessor.json"`.
             **kwargs: arguments of the constructor that replace the saved ones.
         """
-        preset = os.fspath(preset)
+        preset = local_directory(preset, load_weights=False)
         if "://" in preset:
             return super().from_preset(preset, config_file=config_file, **kwargs)
         path = os.path.join(preset, config_file)
@@ -212,7 +213,7 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
                 f"`preset` must be a directory with a saved preprocessor. Received: {preset!r}, "
                 f"which has no file {config_file!r}"
             )
-        config = _load_json(path)
+        config = preset_safety.read_json(preset, config_file)
         found = config.get("registered_name")
         if found != keras.saving.get_registered_name(cls):
             raise ValueError(
@@ -280,15 +281,3 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         if isinstance(rows["token_ids"], np.ndarray):  # the others may be symbolic
             check_token_ids(rows["token_ids"], self.vocabulary_size)
         return rows
-
-
-def _load_json(path):
-    """The object in a JSON file; `ValueError` with the path if there is none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path!r} is damaged: {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path!r} is damaged: it holds no object.")
-    return config

@@ -1,29 +1,25 @@
-"""Saving to and loading from preset directories, whole or not at all."""
-
-import json
-import os
-import shutil
-import tempfile
+"""`save_to_preset` and `from_preset` of the models, on top of keras_hub's."""
 
 import keras
 
 from keras_elf import checks
+from keras_elf.models import bundled, preset_directory
 from keras_elf.models.averages import averaged_weights
-
-_HANDLES = ("kaggle://", "hf://", "modelscope://", "gs://", "s3://", "hdfs://")
-_CONFIG, _TASK = "config.json", "task.json"
-_WEIGHTS = ("model.weights.h5", "model.weights.json")
-_OPTIONAL = (*_WEIGHTS, "task.weights.h5", "preprocessor.json", "tokenizer.json")
+from keras_elf.models.quantization import quantizable_layers
+from keras_elf.models.resolution import local_directory
 
 
-class PresetMixin:
-    """`save_to_preset` and `from_preset` of `ELFGenerator`, on top of keras_hub's."""
+class GeneratorPresets:
+    """Mixin of `ELFGenerator`."""
+
+    presets = bundled.Presets()
 
     def save_to_preset(self, preset_dir, max_shard_size=10, use_averages=True):
         """Save the model as a preset directory.
 
         Everything is written beside the target first and moved there when it is complete,
-        so that a failure leaves what was there before.
+        so that a failure leaves what was there before. `keras_hub.upload_preset` publishes
+        such a directory on a hub.
 
         Args:
             preset_dir: str or path. Made if missing; files of an earlier preset in it are
@@ -35,28 +31,16 @@ class PresetMixin:
         Raises:
             ValueError: if the target cannot be written.
         """
-        if any(layer.quantization_mode for layer in self._flatten_layers()):
+        own = {id(layer) for layer in quantizable_layers(self.backbone)}
+        other = [x.path for x in self._flatten_layers() if x.quantization_mode and id(x) not in own]
+        if other:
             raise ValueError(
-                "A quantised model cannot be saved as a preset: its integer kernels could not be "
-                "loaded again. Save the preset before `quantize` and quantise after loading"
+                "Only a quantised backbone can be saved as a preset (`quantize` of the generator). "
+                f"Received a model whose other layers are quantised: {other}"
             )
-        if not os.fspath(preset_dir):
-            raise ValueError("`preset_dir` must name a directory. Received: ''")
-        target = os.path.abspath(os.fspath(preset_dir))
-        try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            parent, name = os.path.split(target)
-            beside = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
-        except OSError as error:
-            raise ValueError(f"`preset_dir` cannot be written: {target!r} ({error})") from error
-        try:
+        with preset_directory.written_whole(preset_dir) as directory:
             with averaged_weights(self, use_averages):
-                super().save_to_preset(beside, max_shard_size=max_shard_size)
-            _move_into_place(beside, target)
-        except OSError as error:
-            raise ValueError(f"`preset_dir` cannot be written: {target!r} ({error})") from error
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+                super().save_to_preset(directory, max_shard_size=max_shard_size)
 
     def save_task_weights(self, filepath):
         """Save the weights that are not in the backbone; no optimizer state."""
@@ -72,93 +56,79 @@ class PresetMixin:
         return skipped if self.optimizer is None else [*skipped, self.optimizer]
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(cls, preset, load_weights=True, revision=None, weights="ema", **kwargs):
         """Load a model from a preset.
 
+        A name such as `"elf_b_owt"` (see `ELFGenerator.presets`) is the model that the
+        authors released: its files are downloaded, converted and checked once, and kept
+        below Keras's home directory; later calls need no network. With
+        `load_weights=False` only the tokenizer's vocabulary is downloaded, and nothing
+        where `preprocessor=None` is passed as well.
+
         Args:
-            preset: str or path. A directory written by `save_to_preset`, or a handle that
-                keras_hub knows (`"hf://user/name"`, `"kaggle://..."`).
+            preset: str or path. A directory written by `save_to_preset`, a name, or a
+                handle (`"hf://user/name"`, `"kaggle://..."`). A directory of that name
+                comes before a name.
             load_weights: bool. `False` gives random weights. Defaults to `True`.
+            revision: str. Branch, tag or commit on the hub, for names and `hf://`.
+                Defaults to `None`, the newest.
+            weights: `"ema"` or `"raw"`. For names: the averaged weights, or those that
+                training ended with. Defaults to `"ema"`.
             **kwargs: constructor arguments that replace the saved ones (`sampler`,
                 `num_steps`, ...), and `dtype`.
 
         Raises:
-            ValueError: if the directory is missing, incomplete or holds another model.
+            ValueError: if the preset is missing, incomplete, damaged or holds another model.
+            keras_elf.hub.HubError: (an `OSError`) if a download fails; it says what to do.
             TypeError: for unknown arguments.
         """
         allowed = set(cls.__init__.__code__.co_varnames[1 : cls.__init__.__code__.co_argcount])
         checks.no_unknown(f"{cls.__name__}.from_preset", kwargs, allowed | {"dtype", "name"})
-        preset = os.fspath(preset)
-        if preset.startswith(_HANDLES):
-            return super().from_preset(preset, load_weights=load_weights, **kwargs)
-        check_directory(preset, load_weights)
-        try:
-            return super().from_preset(preset, load_weights=load_weights, **kwargs)
-        except (TypeError, ValueError):
-            raise
-        except Exception as error:  # h5py, SentencePiece and TensorFlow have errors of their own
-            raise ValueError(f"The preset {preset!r} is damaged: {error}") from error
+        tokenizer = kwargs.get("preprocessor", True) is True
+        path = local_directory(preset, load_weights, tokenizer, revision, weights)
+        if "://" not in path:
+            preset_directory.check_directory(path, load_weights, tokenizer)
+        return _loaded(path, super().from_preset, load_weights, kwargs)
 
 
-def check_directory(path, load_weights=True):
-    """Raise `ValueError` unless `path` is a complete preset of an ELFGenerator."""
-    if not os.path.isdir(path):
-        raise ValueError(
-            f"`preset` must be a directory written by `save_to_preset` or a handle such as "
-            f"'hf://user/name'. Received: {path!r}, which does not exist as a directory"
-        )
-    for file, expected in ((_CONFIG, "keras_elf>ELFBackbone"), (_TASK, "keras_elf>ELFGenerator")):
-        found = _read(path, file).get("registered_name")
-        if found != expected:
-            raise ValueError(f"{file} in preset {path!r} holds {found!r}, expected {expected!r}")
-    if load_weights and not any(os.path.isfile(os.path.join(path, w)) for w in _WEIGHTS):
-        raise ValueError(
-            f"The preset {path!r} is incomplete: it has none of {list(_WEIGHTS)}. Pass "
-            "load_weights=False for random weights"
-        )
-    task = _read(path, _TASK)["config"]
-    needed = []
-    if load_weights and task.get("encoder") is not None:
-        needed.append("task.weights.h5")
-    if task.get("preprocessor") is not None:
-        needed += ["preprocessor.json", "tokenizer.json", "assets/tokenizer/vocabulary.spm"]
-    missing = [file for file in needed if not os.path.isfile(os.path.join(path, file))]
-    if missing:
-        raise ValueError(f"The preset {path!r} is incomplete: {missing} are missing")
-    for file in needed:
-        if file.endswith(".json"):
-            _read(path, file)
+class BackbonePresets:
+    """Mixin of `ELFBackbone`."""
+
+    presets = bundled.Presets()
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Save the backbone as a preset directory, whole or not at all.
+
+        Args:
+            preset_dir: str or path. Made if missing.
+            max_shard_size: int or float. Largest weights file in GB. Defaults to `10`.
+
+        Raises:
+            ValueError: if the target cannot be written.
+        """
+        with preset_directory.written_whole(preset_dir) as directory:
+            super().save_to_preset(directory, max_shard_size=max_shard_size)
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, revision=None, weights="ema", **kwargs):
+        """Load the backbone of a preset; see `ELFGenerator.from_preset`.
+
+        Args:
+            preset, load_weights, revision, weights: as there. No tokenizer is needed.
+            **kwargs: constructor arguments that replace the saved ones, and `dtype`.
+        """
+        path = local_directory(preset, load_weights, False, revision, weights)
+        if "://" not in path:
+            preset_directory.check_backbone(path, load_weights)
+        return _loaded(path, super().from_preset, load_weights, kwargs)
 
 
-def _read(path, file):
+def _loaded(path, load, load_weights, kwargs):
     try:
-        with open(os.path.join(path, file), encoding="utf-8") as stream:
-            content = json.load(stream)
-    except OSError as error:
-        raise ValueError(f"The preset {path!r} is incomplete: {file} cannot be read") from error
-    except ValueError as error:
-        raise ValueError(f"{file} in preset {path!r} is not valid JSON: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("config"), dict):
-        raise ValueError(f"{file} in preset {path!r} is not a Keras configuration")
-    return content
-
-
-def _move_into_place(beside, target):
-    if not os.path.exists(target):
-        os.chmod(beside, 0o755)  # mkdtemp makes directories that only their owner can read
-        os.rename(beside, target)
-        return
-    # A directory in use may hold files of the user's own: only ours are replaced, and the
-    # configuration last, so that a preset is never announced before its weights are there.
-    files = [
-        os.path.relpath(os.path.join(folder, name), beside)
-        for folder, _, names in os.walk(beside)
-        for name in names
-    ]
-    for file in sorted(files, key=lambda name: (name in (_CONFIG, _TASK), name)):
-        os.makedirs(os.path.dirname(os.path.join(target, file)), exist_ok=True)
-        os.replace(os.path.join(beside, file), os.path.join(target, file))
-    for file in set(_OPTIONAL) - set(files):
-        # Left over from an earlier preset, it would be read together with the new one.
-        if os.path.isfile(os.path.join(target, file)):
-            os.remove(os.path.join(target, file))
+        return load(path, load_weights=load_weights, **kwargs)
+    except (TypeError, ValueError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # h5py, SentencePiece and TensorFlow have errors of their own
+        if "://" in path:
+            raise
+        raise ValueError(f"The preset {path!r} is damaged: {error}") from error

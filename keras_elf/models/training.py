@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_elf.models import training_data
 from keras_elf.models.averages import adopt_averages, averaged_weights
+from keras_elf.models.recipe import TrainingRecipe
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 
 EVALUATION_SEED = 0
@@ -22,9 +23,10 @@ class Training:
         Args:
             optimizer: `"auto"` or `"muon"` for the published recipe (Muon at 2e-3, the
                 value at batch 512, after 5,000 steps of warm-up; gradients clipped at norm
-                1; weights averaged with 0.9999), `"adamw"` for the ablation's AdamW, or an
-                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`
-                and `save_to_preset` use.
+                1; weights averaged with 0.9999), a `TrainingRecipe` for that of a preset or
+                another batch size, `"adamw"` for the ablation's AdamW, or an optimizer.
+                `keras_elf.optimizers` keep averages that `generate`, `evaluate` and
+                `save_to_preset` use.
             loss: must be `None`: the objective makes the loss.
             metrics: must be `None`: both branches' losses are reported.
             **kwargs: as in `keras.Model.compile`.
@@ -37,7 +39,9 @@ class Training:
                 "`loss` and `metrics` must be None: `ELFGenerator.objective` makes the loss and "
                 f"reports both branches. Received: loss={loss!r}, metrics={metrics!r}"
             )
-        if optimizer in ("auto", "muon"):
+        if isinstance(optimizer, TrainingRecipe):
+            optimizer = optimizer.optimizer()
+        elif optimizer in ("auto", "muon"):
             optimizer = Muon(WarmupSchedule(2e-3, warmup_steps=5000))
         elif optimizer == "adamw":
             optimizer = AdamW(WarmupSchedule(1e-3, warmup_steps=5000))

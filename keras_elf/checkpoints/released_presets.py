@@ -1,0 +1,86 @@
+"""The published models by name: the authors' files, downloaded and converted once."""
+
+import os
+import re
+import shutil
+
+from keras_elf import hub
+from keras_elf.models import bundled
+
+# A name with a wildcard may be missing: not every repository of a T5 has this file.
+_TOKENIZER = ("spiece.model", "tokenizer_config.json*")
+_ENCODER = ("config.json", "model.safetensors", *_TOKENIZER)
+
+
+def converted(name, revision=None, weights="ema"):
+    """The directory of a published model as a Keras preset, made on first use.
+
+    The newest checkpoint of the authors' repository and the text encoder's files are
+    downloaded, compared with the hashes that the hub states, converted, checked and kept
+    below Keras's home. Later calls open no connection. Delete the directory to have a newer
+    release.
+
+    Args:
+        name: str. A preset such as `"elf_b_owt"`.
+        revision: str. Branch, tag or commit of the authors' repository. Defaults to `None`,
+            `"main"`.
+        weights: `"ema"` or `"raw"`. Defaults to `"ema"`.
+
+    Returns:
+        str. A directory.
+
+    Raises:
+        keras_elf.hub.HubError: if a download fails or the disk is full; it says what to do.
+        ValueError: if the files are not those of this model.
+    """
+    from keras_elf.checkpoints.importing import import_checkpoint
+
+    facts = bundled.information(name)
+
+    def build(directory):
+        release = hub.download(facts["weights"], hub.newest_checkpoint, revision)
+        encoder = hub.download(facts["encoder"], _ENCODER)
+        checkpoint = _checkpoint_path(release)
+        import_checkpoint(
+            checkpoint,
+            directory,
+            preset=name,
+            encoder=encoder.path,
+            weights=weights,
+            source={
+                "repository": release.repo_id,
+                "revision": release.revision,
+                "commit": release.commit,
+                "encoder": {
+                    "repository": encoder.repo_id,
+                    "commit": encoder.commit,
+                    "sha256": encoder.files,
+                },
+            },
+        )
+
+    version = re.sub(r"[^\w.-]", "_", revision or "main")
+    return hub.build_once(hub.keras_home_directory(name, f"{version}-{weights}"), build)
+
+
+def with_tokenizer(name):
+    """The directory of a published model without weights, its vocabulary downloaded once."""
+    facts = bundled.information(name)
+
+    def build(directory):
+        found = hub.download(facts["encoder"], _TOKENIZER)
+        shutil.copytree(bundled.directory(name), directory, dirs_exist_ok=True)
+        assets = os.path.join(directory, "assets", "tokenizer")
+        os.makedirs(assets)
+        vocabulary = os.path.join(found.path, "spiece.model")
+        shutil.copyfile(vocabulary, os.path.join(assets, "vocabulary.spm"))
+
+    return hub.build_once(hub.keras_home_directory(name, "tokenizer"), build)
+
+
+def _checkpoint_path(release):
+    first = sorted(release.files)[0]
+    # Files of an orbax directory lie below `checkpoint_<step>/`.
+    parts = first.split("/")
+    depth = next(i for i, part in enumerate(parts) if part.startswith("checkpoint_")) + 1
+    return os.path.join(release.path, *parts[:depth])

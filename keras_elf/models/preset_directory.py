@@ -1,0 +1,150 @@
+"""Preset directories on disk: written whole or not at all, checked before they are loaded."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+
+from keras_elf.models import preset_safety
+
+CONFIG, TASK = "config.json", "task.json"
+WEIGHTS, SHARDS, TASK_WEIGHTS = "model.weights.h5", "model.weights.json", "task.weights.h5"
+VOCABULARY = "assets/tokenizer/vocabulary.spm"
+MANIFEST = "manifest.json"
+# Directories being written now: the parts of a model save themselves into that of the whole.
+_OPEN = set()
+_OPTIONAL = (WEIGHTS, SHARDS, TASK, TASK_WEIGHTS, "preprocessor.json", "tokenizer.json", MANIFEST)
+
+
+@contextlib.contextmanager
+def written_whole(preset_dir):
+    """Gives a directory to write into, which becomes `preset_dir` when the block ends well.
+
+    What is there already is left untouched by a failure. Files of an earlier preset are
+    replaced, others stay.
+
+    Raises:
+        ValueError: if the target cannot be written.
+    """
+    if not os.fspath(preset_dir):
+        raise ValueError("`preset_dir` must name a directory. Received: ''")
+    target = os.path.abspath(os.fspath(preset_dir))
+    if target in _OPEN:
+        yield target
+        return
+    beside = None
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        parent, name = os.path.split(target)
+        beside = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
+        _OPEN.add(beside)
+        yield beside
+        _move_into_place(beside, target)
+    except OSError as error:
+        raise ValueError(f"`preset_dir` cannot be written: {target!r} ({error})") from error
+    finally:
+        if beside is not None:
+            _OPEN.discard(beside)
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_directory(path, load_weights=True, preprocessor=True):
+    """Raise `ValueError` unless `path` is a complete and harmless preset of an ELFGenerator.
+
+    Args:
+        path: str.
+        load_weights: bool. Whether weights will be asked for. Defaults to `True`.
+        preprocessor: bool. Whether the preset's preprocessor will be. Defaults to `True`.
+    """
+    _check_exists(path)
+    _expect(path, CONFIG, "keras_elf>ELFBackbone")
+    task = _expect(path, TASK, "keras_elf>ELFGenerator")
+    weight_files = _backbone_weight_files(path) if load_weights else []
+    needed = []
+    if load_weights and task["config"].get("encoder") is not None:
+        needed.append(TASK_WEIGHTS)
+    if preprocessor and task["config"].get("preprocessor") is not None:
+        needed += ["preprocessor.json", "tokenizer.json", VOCABULARY]
+    missing = [file for file in needed if not os.path.isfile(os.path.join(path, file))]
+    if missing:
+        raise ValueError(f"The preset {path!r} is incomplete: {missing} are missing")
+    for file in needed:
+        if file.endswith(".json"):
+            preset_safety.read_json(path, file)
+    if VOCABULARY in needed:
+        size = os.path.getsize(os.path.join(path, VOCABULARY))
+        if size > preset_safety.MAX_VOCABULARY_BYTES:
+            raise ValueError(f"The preset {path!r} is refused: its vocabulary has {size:,} bytes")
+    has_task_weights = os.path.isfile(os.path.join(path, TASK_WEIGHTS))
+    weight_files += [TASK_WEIGHTS] * (load_weights and has_task_weights)
+    preset_safety.check_sizes(path, task, weight_files)
+
+
+def check_backbone(path, load_weights=True):
+    """The same as `check_directory` for an ELFBackbone alone."""
+    _check_exists(path)
+    config = _expect(path, CONFIG, "keras_elf>ELFBackbone")
+    weight_files = _backbone_weight_files(path) if load_weights else []
+    preset_safety.check_sizes(path, config, weight_files)
+
+
+def _check_exists(path):
+    if not os.path.isdir(path):
+        raise ValueError(
+            "`preset` must be a directory written by `save_to_preset`, the name of a preset or a "
+            f"handle such as 'hf://user/name'. Received: {path!r}, which is no directory"
+        )
+    preset_safety.check_links(path)
+
+
+def _backbone_weight_files(path):
+    if os.path.isfile(os.path.join(path, WEIGHTS)):
+        return [WEIGHTS]
+    if not os.path.isfile(os.path.join(path, SHARDS)):
+        raise ValueError(
+            f"The preset {path!r} is incomplete: it has none of {[WEIGHTS, SHARDS]}. Pass "
+            "load_weights=False for random weights"
+        )
+    try:
+        with open(os.path.join(path, SHARDS), encoding="utf-8") as stream:
+            values = json.load(stream)["weight_map"].values()
+        names = {n for value in values for n in (value if isinstance(value, list) else [value])}
+        sound = all(os.path.basename(name) == name for name in names)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{SHARDS} in preset {path!r} is damaged: {error}") from error
+    if not sound:
+        raise ValueError(f"{SHARDS} in preset {path!r} is refused: it names files outside it")
+    missing = [name for name in sorted(names) if not os.path.isfile(os.path.join(path, name))]
+    if missing or not names:
+        raise ValueError(f"The preset {path!r} is incomplete: {missing or 'shards'} are missing")
+    return sorted(names)
+
+
+def _expect(path, file, registered_name):
+    content = preset_safety.read_json(path, file)
+    found = content.get("registered_name")
+    if found != registered_name:
+        raise ValueError(f"{file} in preset {path!r} holds {found!r}, expected {registered_name!r}")
+    return content
+
+
+def _move_into_place(beside, target):
+    if not os.path.exists(target):
+        os.chmod(beside, 0o755)  # mkdtemp makes directories that only their owner can read
+        os.rename(beside, target)
+        return
+    # A directory in use may hold files of the user's own: only ours are replaced, and the
+    # configuration last, so that a preset is never announced before its weights are there.
+    files = [
+        os.path.relpath(os.path.join(folder, name), beside)
+        for folder, _, names in os.walk(beside)
+        for name in names
+    ]
+    for file in sorted(files, key=lambda name: (name in (CONFIG, TASK), name)):
+        os.makedirs(os.path.dirname(os.path.join(target, file)), exist_ok=True)
+        os.replace(os.path.join(beside, file), os.path.join(target, file))
+    for file in set(_OPTIONAL) - set(files):
+        # Left over from an earlier preset, it would be read together with the new one.
+        if os.path.isfile(os.path.join(target, file)):
+            os.remove(os.path.join(target, file))

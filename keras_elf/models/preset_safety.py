@@ -1,0 +1,136 @@
+"""Looks at the files of a preset before anything of them is loaded."""
+
+import json
+import os
+import pathlib
+
+import keras
+
+from keras_elf import checks
+from keras_elf.encoders import TextEncoder
+from keras_elf.models.architectures import parameter_count
+
+MAX_JSON_BYTES = 8 * 2**20
+MAX_VOCABULARY_BYTES = 64 * 2**20
+# Far above anything published; a configuration without weights has nothing else to bound it.
+MAX_PARAMETERS = 20 * 10**9
+MAX_LAYERS = 1000
+_COUNTS = ("depth", "num_layers")
+
+
+def check_links(path):
+    """Raise `ValueError` if a file of the preset directory `path` lies outside it.
+
+    Links are followed within the directory, and from a snapshot of a hub's cache to the files
+    of the same repository (`models--user--name/blobs`), where the hub's client keeps them.
+    """
+    root = pathlib.Path(path).resolve()
+    allowed = [root]
+    if root.parent.name == "snapshots":
+        allowed.append(root.parent.parent / "blobs")
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            entry = pathlib.Path(folder, name)
+            target = entry.resolve()
+            if not any(target.is_relative_to(place) for place in allowed):
+                raise ValueError(
+                    f"The preset {str(path)!r} is refused: {entry.relative_to(root)} is a link to "
+                    f"{str(target)!r}, outside the preset. Copy the file into the preset if you "
+                    "trust it"
+                )
+
+
+def read_json(path, file):
+    """The Keras configuration in a preset's JSON file, checked for what it may name."""
+    place = os.path.join(path, file)
+    try:
+        if os.path.getsize(place) > MAX_JSON_BYTES:
+            raise ValueError(
+                f"{file} in preset {path!r} is refused: it has {os.path.getsize(place):,} bytes, "
+                f"and a configuration at most {MAX_JSON_BYTES:,}"
+            )
+        with open(place, encoding="utf-8") as stream:
+            text = stream.read()
+    except OSError as error:
+        raise ValueError(f"The preset {path!r} is incomplete: {file} cannot be read") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} in preset {path!r} is not UTF-8: {error}") from error
+    try:
+        content = json.loads(text)
+        _check_values(content, file, path)
+    except RecursionError:
+        raise ValueError(f"{file} in preset {path!r} is refused: it is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file} in preset {path!r} is not valid JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("config"), dict):
+        raise ValueError(f"{file} in preset {path!r} is not a Keras configuration")
+    return content
+
+
+def _check_values(content, file, path):
+    """Refuse classes that nobody registered, paths, and layers beyond number."""
+    if isinstance(content, list):
+        for value in content:
+            _check_values(value, file, path)
+    if not isinstance(content, dict):
+        return
+    if "class_name" in content and not _known_class(content):
+        name = content.get("registered_name") or content["class_name"]
+        raise ValueError(
+            f"{file} in preset {path!r} is refused: it asks for {name!r} of module "
+            f"{content.get('module')!r}, which is not a registered class. Import the module that "
+            "registers it first, if you trust the preset"
+        )
+    for key, value in content.items():
+        if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value):
+            raise ValueError(
+                f"{file} in preset {path!r} is refused: {key} holds the path {value!r}, and a "
+                "preset has no business outside its directory"
+            )
+        if key in _COUNTS:
+            checks.integer(f"{key} in {file} of preset {path!r}", value, 1, MAX_LAYERS)
+        _check_values(value, file, path)
+
+
+def _known_class(content):
+    registered = content.get("registered_name") or content["class_name"]
+    if not isinstance(registered, str):
+        return False
+    if keras.saving.get_registered_object(registered) is not None:
+        return True
+    # Keras finds its own by module, and refuses those of its functions that do things.
+    return str(content.get("module")).split(".")[0] == "keras"
+
+
+def check_sizes(path, task, weight_files):
+    """Raise `ValueError` if a preset asks for more weights than its files can hold.
+
+    Args:
+        path: str. The directory.
+        task: dict. Content of task.json, or of config.json for a backbone alone.
+        weight_files: names of the files the weights are loaded from; empty for none.
+    """
+    config = task["config"]
+    backbone = config.get("backbone", task)["config"]
+    declared = _count(parameter_count, backbone, path)
+    encoder = config.get("encoder") or backbone.get("tied_to")
+    if isinstance(encoder, dict):
+        cls = keras.saving.get_registered_object(encoder.get("registered_name") or "")
+        if isinstance(cls, type) and issubclass(cls, TextEncoder):
+            declared += _count(cls.parameter_count, encoder["config"], path)
+    stored = sum(os.path.getsize(os.path.join(path, file)) for file in weight_files)
+    # The smallest weights are two to a byte.
+    bound = 2 * stored if weight_files else MAX_PARAMETERS
+    if not 0 < declared <= bound:
+        held = f"its weights take {stored:,} bytes" if weight_files else f"the limit is {bound:,}"
+        raise ValueError(
+            f"The preset {path!r} is refused: its configuration asks for {declared:,} parameters, "
+            f"but {held}"
+        )
+
+
+def _count(count, config, path):
+    try:
+        return count(**{k: v for k, v in config.items() if k not in ("name", "dtype")})
+    except (TypeError, ValueError, ArithmeticError, KeyError) as error:
+        raise ValueError(f"The configuration in preset {path!r} is damaged: {error}") from error

@@ -1,0 +1,118 @@
+"""Integer weights: quantising the backbone, and its record in a configuration."""
+
+import contextlib
+import gc
+import json
+import re
+
+import keras
+
+MODES = ("int8", "int4")
+
+
+class Quantization:
+    """Mixin of `ELFBackbone`: `quantize`, and what `get_config` tells of it."""
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Quantise the kernels of the Dense layers, as `keras.Model.quantize`.
+
+        Kernels become integers with a float scale a column (int8) or a scale and a zero
+        point a group of rows (int4); norms, biases and context tokens stay floats. A tied
+        token table becomes integers too, the rest of its encoder stays as it is. LoRA works
+        before and after. What is left to train without LoRA are norms, biases and context
+        tokens: the integers never move.
+
+        On a small random network int8 changes predictions by about 1 % and int4 by about
+        10 %. Saved files shrink to about a quarter and an eighth.
+
+        Args:
+            mode: `"int8"` or `"int4"`. Defaults to the mode of `config`.
+            config: `keras.quantizers.QuantizationConfig` or `None`, as in Keras.
+            filters: which layers, as in Keras: a regular expression or a list of them for
+                the layers' names, or a callable on layers. Defaults to `None`, all.
+
+        Raises:
+            ValueError: for other modes, under float16 with int8, or if a layer is
+                quantised already.
+        """
+        mode = config.mode if mode is None and config is not None else mode
+        if mode not in MODES:
+            raise ValueError(
+                f"`mode` must be one of {list(MODES)}. Received: {mode!r}. Of those that Keras "
+                "has besides, float8 does not train here and the others need calibration"
+            )
+        wanted = [layer for layer in quantizable_layers(self) if _passes(layer, filters)]
+        if not wanted:
+            raise ValueError(
+                f"`filters` must leave a layer to quantise. Received: {filters!r}; the names are "
+                f"{sorted({layer.name for layer in quantizable_layers(self)})}"
+            )
+        done = [layer.path for layer in wanted if layer.quantization_mode]
+        if done:
+            raise ValueError(
+                f"These layers are quantised already: {done}. Load the float weights to start over"
+            )
+        chosen = {id(layer) for layer in wanted}
+        with _cheap_collection():
+            super().quantize(mode, config=config, filters=lambda x: id(x) in chosen, **kwargs)
+
+    def _quantization_record(self):
+        """What `_restore_quantization` needs, as JSON; `None` for a float network."""
+        groups = {}
+        for layer in quantizable_layers(self):
+            if layer.quantization_mode is None:
+                continue
+            config = getattr(layer, "quantization_config", None)
+            config = None if config is None else keras.saving.serialize_keras_object(config)
+            group = {"mode": layer.quantization_mode, "config": config}
+            key = json.dumps(group, sort_keys=True, default=str)
+            groups.setdefault(key, {**group, "layers": []})["layers"].append(layer.path)
+        return list(groups.values()) or None
+
+    def _restore_quantization(self, record):
+        """Quantise the same layers in the same way, whatever values they hold."""
+        for group in record or ():
+            config = group["config"]
+            if config is not None:
+                config = keras.saving.deserialize_keras_object(config)
+            paths = set(group["layers"])
+            known = {layer.path for layer in quantizable_layers(self)}
+            if not paths <= known:
+                raise ValueError(
+                    f"This configuration has quantised layers that the network has not: "
+                    f"{sorted(paths - known)}"
+                )
+            self.quantize(
+                group["mode"], config=config, filters=lambda x, paths=paths: x.path in paths
+            )
+
+
+def quantizable_layers(backbone):
+    """The backbone's layers that Keras can quantise; of a tied encoder its table alone."""
+    tied = getattr(backbone, "tied_to", None)
+    kept = set() if tied is None else {id(layer) for layer in tied._flatten_layers()}
+    kept.discard(id(getattr(tied, "token_embedding", None) or tied))
+    return [
+        layer
+        for layer in backbone._flatten_layers(include_self=False)
+        if isinstance(layer, (keras.layers.Dense, keras.layers.Embedding)) and id(layer) not in kept
+    ]
+
+
+def _passes(layer, filters):
+    # Keras's own reading of its `filters`, which it does not make public.
+    if filters is None or callable(filters):
+        return filters is None or bool(filters(layer))
+    patterns = [filters] if isinstance(filters, str) else filters
+    return any(re.search(p, layer.name) for p in patterns)
+
+
+@contextlib.contextmanager
+def _cheap_collection():
+    """Keras collects garbage for each kernel that it replaces: look at new objects only."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.collect()
