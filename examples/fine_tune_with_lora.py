@@ -6,7 +6,7 @@
 The preset is a name, a directory or a handle; the text has one example a line. With `--int8`
 the frozen weights are held as integers, a quarter of the memory. A preset as small as the
 one of `make demo` takes about a minute on 2 cores; ELF-B wants a GPU. Expect `loss` to fall
-within the first tens of steps; rank 8 trains about 1 % of ELF-B's weights.
+within the first tens of steps; rank 8 trains half a percent of ELF-B's weights.
 """
 
 import argparse

@@ -7,9 +7,9 @@ The file comes from `keras_elf.export.export_denoiser(elf, "elf.onnx")` and carr
 sampling settings; the tokenizer is the one in the model's preset. Neither Keras nor a
 training framework is needed, and the same seed gives the texts that `elf.generate` gives.
 
-Runs on any CPU. A tiny model takes a second; ELF-B (105M parameters, 1024 tokens) takes a
-forward pass per step and sample, seconds each on a few cores, so 33 of them for 32 steps.
-Expect text as good as the model's: for a network with random weights, none.
+Runs on any CPU. A tiny model takes a second. N steps are N + 1 forward passes a sample; one
+of ELF-B (105M parameters, 1024 tokens) is about 0.25 TFLOP, a second or more on a few cores.
+Expect the text of the model: of a network with random weights, noise.
 """
 
 import argparse

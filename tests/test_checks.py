@@ -8,6 +8,8 @@ import pytest
 
 from keras_elf import checks
 
+pytestmark = pytest.mark.backend_free
+
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
 def test_whole_numbers_pass_as_int(value):

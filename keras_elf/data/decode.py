@@ -38,10 +38,16 @@ def decode_texts(token_ids, tokenizer, is_cond=None, *, vocabulary_size=None):
     token_ids = cut_at_end(token_ids, end_id, pad_id)
     has_piece = (token_ids != pad_id) & (token_ids < number_of_pieces)
     rows = [row[keep].tolist() for row, keep in zip(token_ids, has_piece, strict=True)]
-    return [_as_str(tokenizer.detokenize(row)) if row else "" for row in rows]
+    return [tokens_to_text(row, tokenizer) for row in rows]
 
 
-def _as_str(text):
-    """Text from any keras_hub tokenizer, also one set up to give TensorFlow strings."""
+def tokens_to_text(token_ids, tokenizer):
+    """Text of a list of int; ids that the tokenizer has no piece for are passed over."""
+    size = tokenizer.vocabulary_size()
+    token_ids = [i for i in token_ids if i < size]
+    if not token_ids:
+        return ""
+    # Some keras_hub tokenizers are set up to give TensorFlow strings.
+    text = tokenizer.detokenize(token_ids)
     text = text.numpy() if hasattr(text, "numpy") else text
     return text.decode("utf-8") if isinstance(text, bytes) else str(text)

@@ -19,8 +19,9 @@ class LowRankAdaptation:
         """Add trainable low-rank matrices to Dense layers and freeze all other weights.
 
         Enable it before `compile`, or compile anew: an optimizer that has been built knows
-        the old weights. `save_to_preset` and `save` write kernels with the adapters merged;
-        `save_lora_weights` writes the adapters alone.
+        the old weights. `save_to_preset` writes kernels with the averaged adapters merged,
+        `save_lora_weights` the adapters alone. A `.keras` file holds the present adapters
+        merged, without averages and state of the optimizer, which Keras cannot load again.
 
         Args:
             rank: int. Width of the adapters.
@@ -69,7 +70,7 @@ class LowRankAdaptation:
                 self._lora_enabled_layers.append(index)
 
     def save_lora_weights(self, filepath):
-        """Save the adapters alone, a few hundred kilobytes for a small rank.
+        """Save the adapters alone: 2 MB for ELF-B at rank 8.
 
         Args:
             filepath: str or path that ends in `.lora.h5`. The file appears when complete.

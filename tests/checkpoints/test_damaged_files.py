@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from keras_elf.checkpoints.opening import open_checkpoint
 from tests.conftest import REFERENCE
 
+pytestmark = pytest.mark.backend_free
+
 TORCH = REFERENCE / "torch" / "torch_checkpoint" / "checkpoint_3"
 MSGPACK = REFERENCE / "jax" / "flax_msgpack_checkpoint" / "checkpoint_19000"
 ORBAX = REFERENCE / "jax" / "flax_checkpoint" / "checkpoint_19000"

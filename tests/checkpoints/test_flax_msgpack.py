@@ -15,6 +15,8 @@ from keras_elf.checkpoints.names import to_variables
 from keras_elf.checkpoints.opening import open_checkpoint
 from tests.conftest import REFERENCE
 
+pytestmark = pytest.mark.backend_free
+
 TOY = REFERENCE / "jax" / "flax_msgpack_checkpoint"
 
 

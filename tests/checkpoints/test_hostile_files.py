@@ -11,6 +11,8 @@ from keras_elf.checkpoints.opening import open_checkpoint
 from tests.checkpoints import hostile_msgpack, hostile_orbax, hostile_torch
 from tests.conftest import REFERENCE
 
+pytestmark = pytest.mark.backend_free
+
 ROOT = pathlib.Path(__file__).parents[2]
 TOYS = {
     "toy_torch": REFERENCE / "torch" / "torch_checkpoint",

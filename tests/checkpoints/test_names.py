@@ -5,6 +5,8 @@ import pytest
 
 from keras_elf.checkpoints.names import is_transposed, to_variables, variable_path
 
+pytestmark = pytest.mark.backend_free
+
 # Ours, flax, torch.
 NAMES = [
     ("self_cond_proj/proj/kernel", "self_cond_proj/kernel", "self_cond_proj.weight"),

@@ -17,6 +17,8 @@ from keras_elf.checkpoints.opening import open_checkpoint
 from tests.checkpoints import orbax_builder as build
 from tests.conftest import REFERENCE
 
+pytestmark = pytest.mark.backend_free
+
 TOY = REFERENCE / "jax" / "flax_checkpoint"
 
 

@@ -2,7 +2,11 @@
 
 import json
 import os
+import pathlib
+import runpy
+import types
 
+import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
@@ -15,6 +19,7 @@ from tests.hub.server import loopback_hub
 from tests.models import small
 
 NAME = toy_preset.NAME
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -143,24 +148,32 @@ def test_a_full_disk_leaves_no_broken_preset(hub, tmp_path, monkeypatch):
     assert ELFGenerator.from_preset(NAME).backbone.depth == 4
 
 
-def test_a_preset_from_the_hub_by_handle(hub, served, tmp_path):
-    """`hf://` goes through the same checks as a local directory."""
-    server, _ = served
-    files = tmp_path / "mine"
-    ELFGenerator.from_preset(NAME).save_to_preset(files)
-    content = {
-        str(path.relative_to(files)): path.read_bytes()
-        for path in files.rglob("*")
-        if path.is_file()
-    }
-    server.update("user/mine", content)
+def test_published_and_loaded_by_handle(hub, tmp_path, monkeypatch):
+    """The example uploads through keras_hub; `hf://` loads under a local directory's checks."""
+    ELFGenerator.from_preset(NAME).save_to_preset(tmp_path / "mine")
+    content = {}
+
+    def upload_folder(repo_id, folder_path):
+        files = [p for p in pathlib.Path(folder_path).rglob("*") if p.is_file()]
+        content.update({str(p.relative_to(folder_path)): p.read_bytes() for p in files})
+        hub.update(repo_id, content)
+
+    # The writing half of the hub's protocol is not spoken on loopback.
+    url = types.SimpleNamespace(repo_id="user/mine")
+    monkeypatch.setattr(huggingface_hub, "create_repo", lambda repo_id, exist_ok: url)
+    monkeypatch.setattr(huggingface_hub, "file_exists", lambda repo_id, filename: True)
+    monkeypatch.setattr(huggingface_hub, "upload_folder", upload_folder)
+    example = runpy.run_path(str(EXAMPLES / "publish_to_a_hub.py"))
+    assert example["main"]([str(tmp_path / "mine"), "hf://user/mine"]) == 0
+    assert b"72,269 parameters" in content["README.md"]
+
     model = ELFGenerator.from_preset("hf://user/mine")
     assert model.backbone.depth == 4
     with pytest.raises(HubError, match="elf_b_owt|checkpoint"):
         ELFGenerator.from_preset(f"hf://{toy_preset.WEIGHTS}")
     bomb = json.loads(content["task.json"])
     bomb["config"]["sampler"] = {"module": "os", "class_name": "system", "config": "true"}
-    server.update("user/bomb", {**content, "task.json": json.dumps(bomb).encode()})
+    hub.update("user/bomb", {**content, "task.json": json.dumps(bomb).encode()})
     with pytest.raises(ValueError, match="not a registered class"):
         ELFGenerator.from_preset("hf://user/bomb")
 

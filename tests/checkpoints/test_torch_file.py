@@ -15,6 +15,8 @@ from keras_elf.checkpoints.opening import open_checkpoint
 from tests.checkpoints import torch_builder as build
 from tests.conftest import REFERENCE
 
+pytestmark = pytest.mark.backend_free
+
 TOY = REFERENCE / "torch" / "torch_checkpoint"
 
 

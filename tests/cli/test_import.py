@@ -10,6 +10,8 @@ import pytest
 from keras_elf.cli.main import main
 from keras_elf.models import ELFBackbone
 
+pytestmark = pytest.mark.backend_free
+
 CHECKPOINT = pathlib.Path(__file__).parents[1] / "reference/torch/torch_checkpoint/checkpoint_3"
 
 

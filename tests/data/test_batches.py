@@ -4,6 +4,8 @@ import pytest
 
 from keras_elf.data import TokenBatches
 
+pytestmark = pytest.mark.backend_free
+
 
 def arrays(number=10, length=3):
     ids = np.arange(number * length, dtype="int32").reshape(number, length)

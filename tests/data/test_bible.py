@@ -1,6 +1,10 @@
 import importlib.resources
 
+import pytest
+
 from keras_elf.data import king_james_verses
+
+pytestmark = pytest.mark.backend_free
 
 
 def test_all_verses_are_there():

@@ -8,6 +8,8 @@ import pytest
 from keras_elf.data import decode_texts, encode_texts, special_token_ids, to_token_ids
 from tests.data import small
 
+pytestmark = pytest.mark.backend_free
+
 TEXT = "In the beginning"
 
 

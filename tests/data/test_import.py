@@ -4,7 +4,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import keras_elf.data
+
+pytestmark = pytest.mark.backend_free
 
 
 def test_import_needs_no_tokenizer_library():

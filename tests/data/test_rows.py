@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from keras_elf.data import check_token_ids, cut_at_end, make_rows, strip_prefix
 
+pytestmark = pytest.mark.backend_free
+
 PAD, END = 0, 1
 IDS = st.lists(st.integers(2, 99), max_size=12)
 

@@ -7,6 +7,8 @@ import sentencepiece
 from keras_elf.data import train_sentencepiece
 from tests.data import small
 
+pytestmark = pytest.mark.backend_free
+
 
 def test_special_tokens_are_those_of_t5():
     processor = sentencepiece.SentencePieceProcessor(model_proto=small.proto())

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_elf.export import Denoiser, export_denoiser, exporting, sampling_settings
+from keras_elf.models import compiled
 from keras_elf.objectives import ELFObjective
 from keras_elf.samplers import ODESampler
 from tests.models import small
@@ -25,12 +26,22 @@ def inputs(rows, length=small.LENGTH, width=small.LATENT_DIM):
     }
 
 
-def expected(backbone, values):
-    """Both heads by the backbone's own method."""
-    z, previous, t, w, gate = (ops.convert_to_tensor(v) for v in values.values())
-    hidden = backbone.hidden_states(z, t, previous, w, gate)
-    heads = {"x": backbone.denoising_head(hidden), "logits": backbone.unembedding(hidden)}
-    return {name: ops.convert_to_numpy(value) for name, value in heads.items()}
+def heads(backbone, values):
+    """Both heads by the backbone's own method, as one compiled function."""
+
+    def run(z, previous, t, w, gate):
+        hidden = backbone.hidden_states(z, t, previous, w, gate)
+        return {"x": backbone.denoising_head(hidden), "logits": backbone.unembedding(hidden)}
+
+    return numpy(compiled(run, backbone.variables)(*values.values()))
+
+
+def call(denoiser, values):
+    return numpy(compiled(lambda values: denoiser(values), denoiser.variables)(values))
+
+
+def numpy(tensors):
+    return {name: ops.convert_to_numpy(value) for name, value in tensors.items()}
 
 
 def test_it_is_the_backbone():
@@ -38,9 +49,9 @@ def test_it_is_the_backbone():
     denoiser = Denoiser(backbone, small.LENGTH)
     assert [id(v) for v in denoiser.variables] == [id(v) for v in backbone.variables]
     values = inputs(2)
-    found = denoiser(values)
-    for name, value in expected(backbone, values).items():
-        np.testing.assert_allclose(ops.convert_to_numpy(found[name]), value, atol=2e-5)
+    found = call(denoiser, values)
+    for name, value in heads(backbone, values).items():
+        np.testing.assert_allclose(found[name], value, atol=2e-5)
     assert tuple(denoiser.output["x"].shape) == (None, small.LENGTH, small.LATENT_DIM)
 
 
@@ -49,7 +60,7 @@ def test_its_x_is_clean_whatever_the_network_predicts():
     values = inputs(2)
     values.pop("w")
     raw, clean = (
-        ops.convert_to_numpy(Denoiser(backbone, small.LENGTH, objective)(values)["x"])
+        call(Denoiser(backbone, small.LENGTH, objective), values)["x"]
         for objective in (None, ELFObjective(prediction="v"))
     )
     gap = np.maximum(1 - values["t"], 0.05)[:, None, None]

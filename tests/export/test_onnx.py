@@ -10,7 +10,7 @@ import pytest
 
 from keras_elf.export import export_denoiser
 from keras_elf.models import averaged_weights
-from tests.export.test_denoiser import expected, inputs
+from tests.export.test_denoiser import heads, inputs
 from tests.models import small
 from tests.models.test_presets import averaged_model
 
@@ -62,13 +62,13 @@ def test_numbers_at_any_batch(exported):
         values = inputs(rows)
         found = dict(zip(("x", "logits"), session.run(["x", "logits"], values), strict=True))
         with averaged_weights(model):
-            exact = expected(model.backbone, values)
+            exact = heads(model.backbone, values)
         for name in exact:
             error = np.abs(found[name] - exact[name]).max()
             print(f"ONNX from {small.BACKEND}, batch {rows}, {name}: largest error {error:.1e}")
             assert error < 2e-5
     # The averages were exported, not the weights of the last step.
-    assert np.abs(expected(model.backbone, values)["x"] - exact["x"]).max() > 1e-2
+    assert np.abs(heads(model.backbone, values)["x"] - exact["x"]).max() > 1e-2
 
 
 @pytest.mark.parametrize("sampler", ["ode", "sde"])
@@ -76,11 +76,8 @@ def test_the_example_gives_the_tokens_of_generate(exported, example, sampler):
     model, path = exported
     network = example.Network(path)
     settings = dict(num_samples=2, num_steps=4, sampler=sampler, seed=7)
-    if sampler == "sde":
-        gamma = {"gamma": 1.0}
-    else:
-        gamma = {}
-    rows = example.sample(network, **settings, **gamma)
+    # A sampler given by name has its own default, not the model's.
+    rows = example.sample(network, **settings, gamma=1.0)
     texts = model.generate(**settings, verbose=False)
     tokenizer = example.sentencepiece.SentencePieceProcessor(model_proto=small.small.proto())
     assert [example.decode(row, tokenizer, network.settings) for row in rows] == texts
@@ -90,12 +87,12 @@ def test_the_example_gives_the_tokens_of_generate(exported, example, sampler):
 def test_the_example_as_a_script(exported, tmp_path):
     model, path = exported
     (tmp_path / "vocabulary.spm").write_bytes(small.small.proto())
-    command = [sys.executable, str(EXAMPLE), str(path), "--num-steps", "2", "--seed", "3"]
-    command += ["--tokenizer", str(tmp_path / "vocabulary.spm"), "--sampler", "ode"]
+    command = [sys.executable, str(EXAMPLE), str(path), "--num-steps", "2", "--num-samples", "2"]
+    command += ["--tokenizer", str(tmp_path / "vocabulary.spm"), "--sampler", "ode", "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    text = model.generate(num_steps=2, seed=3, sampler="ode", verbose=False)[0]
-    assert done.stdout == text + "\n"
+    texts = model.generate(num_samples=2, num_steps=2, seed=3, sampler="ode", verbose=False)
+    assert done.stdout.splitlines() == texts
 
 
 def test_the_example_needs_no_keras():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_elf.export import export_denoiser, sampling_settings
-from tests.export.test_denoiser import expected, inputs
+from tests.export.test_denoiser import heads, inputs
 from tests.models import small
 
 if small.BACKEND == "torch":
@@ -28,7 +28,7 @@ def test_numbers_at_any_batch(tmp_path):
     for rows in (1, 3):
         values = inputs(rows)
         found = loaded.serve(values)
-        for name, exact in expected(model.backbone, values).items():
+        for name, exact in heads(model.backbone, values).items():
             error = np.abs(found[name].numpy() - exact).max()
             print(f"SavedModel from {small.BACKEND}, batch {rows}, {name}: {error:.1e}")
             assert error < 2e-5

@@ -14,6 +14,8 @@ from keras.src.backend.config import keras_home
 
 from keras_elf.hub import HubError, build_once, cache, keras_home_directory
 
+pytestmark = pytest.mark.backend_free
+
 BUILDER = """
 import pathlib, sys, time
 from keras_elf.hub import build_once

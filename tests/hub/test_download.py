@@ -22,6 +22,8 @@ from keras_elf.hub import (
 from tests.hub.conftest import FILES, LARGE, REPO
 from tests.hub.server import unused_address
 
+pytestmark = pytest.mark.backend_free
+
 NEWEST = "checkpoint_78000"
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.hub.server import loopback_hub
 
+pytestmark = pytest.mark.backend_free
+
 REPO = "owner/name"
 FILES = {"config.json": b"{}", "checkpoint_7": bytes(range(256)) * 8000}
 SCRIPT = """

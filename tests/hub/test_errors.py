@@ -12,6 +12,8 @@ from keras_elf.hub.explain import explain
 from tests.hub.conftest import REPO
 from tests.hub.server import unused_address
 
+pytestmark = pytest.mark.backend_free
+
 NEWEST = "checkpoint_78000"
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from keras_elf.hub import HubError, newest_checkpoint, snapshot, split_handle
 from tests.hub.conftest import REPO
 
+pytestmark = pytest.mark.backend_free
+
 PRESET = {
     "config.json": b"{}",
     "task.json": b"{}",

@@ -52,6 +52,8 @@ def trained(preset):
 def test_only_the_adapters_train_and_the_loss_falls(trained):
     model, losses, before = trained
     assert names(model.trainable_variables) == ADAPTERS
+    attention = model.backbone.blocks[0].attn
+    assert attention.qkv.lora_enabled and attention.proj.lora_enabled
     print(f"LoRA: loss {losses[0]:.2f} -> {losses[-1]:.2f}")
     assert np.mean(losses[-3:]) < 0.9 * np.mean(losses[:3])
     after = base(model)

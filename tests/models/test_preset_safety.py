@@ -14,6 +14,8 @@ import pytest
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 from tests.models import small
 
+pytestmark = pytest.mark.backend_free
+
 DAMAGE = "refused|damaged|incomplete|not valid|not a Keras|expected|whole number|not UTF-8"
 
 

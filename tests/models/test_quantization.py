@@ -7,10 +7,12 @@ import sys
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
-from keras_elf.models import ELFBackbone, ELFGenerator
+from keras_elf.models import ELFBackbone, ELFGenerator, compiled
 from keras_elf.models.quantization import quantizable_layers
 from tests.models import fresh_process, small
+from tests.models.test_weight_changes import trained
 
 
 def quantised(backbone):
@@ -143,6 +145,27 @@ def test_what_cannot_work_is_refused(tmp_path):
         model.save_to_preset(tmp_path / "preset")
     assert not os.listdir(tmp_path)
     assert model.encoder.token_embedding not in quantizable_layers(backbone)
+
+
+def test_quantise_starts_from_the_averages():
+    model, floats = trained(), trained()
+    floats.set_weights(floats.get_weights())
+    for (variable, average), target in zip(
+        model.optimizer.average_pairs(), floats.trainable_variables, strict=True
+    ):
+        assert variable.shape == target.shape
+        target.assign(ops.copy(average.value))
+    floats.compile(run_eagerly=True)
+    floats.backbone.quantize("int8")
+    model.quantize("int8")
+    z = np.random.default_rng(0).normal(size=(2, 5, small.LATENT_DIM)).astype("float32")
+    one, other = (
+        ops.convert_to_numpy(
+            compiled(lambda z, m=m: m.backbone.hidden_states(z, 0.5), m.backbone.variables)(z)
+        )
+        for m in (model, floats)
+    )
+    np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_quantising_a_compiled_model_warns_of_nothing(recwarn):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf.models import averaged_weights, compiled
+from keras_elf.models import averaged_weights
 from keras_elf.models import averages as averages_module
 from keras_elf.optimizers import AdamW
 from tests.models import small
@@ -75,44 +75,12 @@ def test_a_failing_exchange_is_taken_back(monkeypatch):
         assert small.all_equal(small.values(model.trainable_variables), before[1])
 
 
-def test_quantise_starts_from_the_averages(tmp_path):
-    model, floats = trained(), trained()
-    floats.set_weights(floats.get_weights())
-    for (variable, average), target in zip(
-        model.optimizer.average_pairs(), floats.trainable_variables, strict=True
-    ):
-        assert variable.shape == target.shape
-        target.assign(ops.copy(average.value))
-    floats.compile(run_eagerly=True)
-    floats.backbone.quantize("int8")
-    model.quantize("int8")
-    z = np.random.default_rng(0).normal(size=(2, 5, small.LATENT_DIM)).astype("float32")
-    one, other = (
-        ops.convert_to_numpy(
-            compiled(lambda z, m=m: m.backbone.hidden_states(z, 0.5), m.backbone.variables)(z)
-        )
-        for m in (model, floats)
-    )
-    np.testing.assert_allclose(one, other, atol=1e-5)
-    with pytest.raises(ValueError, match="quantised model cannot be saved"):
-        model.save_to_preset(tmp_path / "int8")
-    assert not (tmp_path / "int8").exists()
-
-
 def test_replaced_layers_warn_and_leave_the_raw_weights():
     model = trained()
     raw = small.values(model.backbone.blocks[0].norm1.variables)
     model.backbone.quantize("int8")
     with pytest.warns(UserWarning, match="no longer fit"), averaged_weights(model):
         assert small.all_equal(small.values(model.backbone.blocks[0].norm1.variables), raw)
-
-
-def test_lora_by_default_adapts_attention():
-    model = small.generator("gaussian", preprocessor=None)
-    model.backbone.enable_lora(2)
-    names = {v.path.rsplit("/", 1)[1] for v in model.trainable_variables}
-    assert {"lora_kernel_a", "lora_kernel_b"} <= names
-    assert model.backbone.blocks[0].attn.qkv.lora_enabled
 
 
 def test_calls_of_fit_go_on_through_the_orders(monkeypatch):

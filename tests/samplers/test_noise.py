@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from keras_elf.samplers import SampleNoise
 
+pytestmark = pytest.mark.backend_free
+
 SHAPE = (3, 4)
 steps = st.integers(0, 1000)
 sample_numbers = st.lists(st.integers(0, 10**6), min_size=1, max_size=5, unique=True)
