@@ -12,6 +12,7 @@ _MODULES = (
     "checkpoints",
     "data",
     "encoders",
+    "export",
     "flow",
     "hub",
     "layers",

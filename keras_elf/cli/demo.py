@@ -6,9 +6,10 @@ Everything is real, only small: the same layers, objective, optimizer and sample
 published models, on 2 cores, without network.
 """
 
-import argparse
 import os
 import time
+
+from keras_elf.cli.parser import Parser, whole
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -94,23 +95,16 @@ def main(arguments=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="keras-elf demo",
         description="Train a small ELF on the bundled verses and let it write.",
     )
     parser.add_argument("--output", default="build/demo/elf_nano_kjv", help="preset directory")
-    parser.add_argument("--steps", type=_positive, default=300, help="training steps of the ELF")
-    parser.add_argument("--encoder-steps", type=_positive, default=200, help="of the encoder")
-    parser.add_argument("--samples", type=_positive, default=4, help="texts to write")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the texts")
+    parser.add_argument("--steps", type=whole(1), default=300, help="training steps of the ELF")
+    parser.add_argument("--encoder-steps", type=whole(1), default=200, help="of the encoder")
+    parser.add_argument("--samples", type=whole(1), default=4, help="texts to write")
+    parser.add_argument("--seed", type=whole(0), default=0, help="seed of the texts")
     return parser
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
 
 
 def _prepare_backend():

@@ -1,7 +1,8 @@
 """`keras-elf import`: a released checkpoint to a Keras preset directory."""
 
-import argparse
 import json
+
+from keras_elf.cli.parser import Parser, whole
 
 
 def main(arguments=None):
@@ -26,7 +27,7 @@ def main(arguments=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="keras-elf import",
         description="Convert a checkpoint of the public ELF code (a torch or flax msgpack file, "
         "or an orbax directory) into a Keras preset directory. Nothing of the file is executed; "
@@ -44,7 +45,9 @@ def _parser():
         "alone is converted",
     )
     parser.add_argument("--tokenizer", help="spiece.model, where it is not beside the encoder")
-    parser.add_argument("--sequence-length", type=int, help="tokens in a row, without --preset")
+    parser.add_argument(
+        "--sequence-length", type=whole(1), help="tokens in a row, without --preset"
+    )
     parser.add_argument(
         "--weights", choices=("ema", "raw"), default="ema", help="averages (default) or raw"
     )

@@ -34,8 +34,9 @@ class RotaryEmbedding(keras.layers.Layer):
 
     def call(self, x, prefix_length=0):
         half = x.shape[-1] // 2
-        frequencies = self.theta ** (-ops.arange(half, dtype="float32") / half)
-        positions = ops.arange(ops.shape(x)[1], dtype="float32")
+        # With a start: the converter from JAX to ONNX reads no `arange` without.
+        frequencies = self.theta ** (-ops.arange(0, half, dtype="float32") / half)
+        positions = ops.arange(0, ops.shape(x)[1], dtype="float32")
         positions = ops.maximum(positions - float(prefix_length), 0.0)
         angles = positions[:, None] * frequencies[None, :]
         cos, sin = ops.cos(angles)[None, :, None, :], ops.sin(angles)[None, :, None, :]

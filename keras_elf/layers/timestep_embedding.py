@@ -20,7 +20,8 @@ def sinusoidal_features(value, num_features=256, max_period=10000.0):
         float32 tensor `(batch, num_features)`.
     """
     half = num_features // 2
-    frequencies = ops.exp(-math.log(max_period) * ops.arange(half, dtype="float32") / half)
+    # With a start: the converter from JAX to ONNX reads no `arange` without.
+    frequencies = ops.exp(-math.log(max_period) * ops.arange(0, half, dtype="float32") / half)
     angles = ops.cast(value, "float32")[:, None] * frequencies[None, :]
     return ops.concatenate([ops.cos(angles), ops.sin(angles)], axis=-1)
 

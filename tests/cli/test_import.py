@@ -2,8 +2,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -41,17 +39,3 @@ def test_mistakes_get_one_line_and_code_2(tmp_path, capsys, monkeypatch, argumen
     said = capsys.readouterr().err
     assert said.startswith("keras-elf import: ") and message in said
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", [["import", "a", "b", "--weights", "best"], ["impart"], []])
-def test_wrong_usage(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert "usage: keras-elf" in capsys.readouterr().err
-
-
-def test_help_without_loading_a_backend():
-    command = [sys.executable, "-m", "keras_elf.cli.main", "import", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    assert done.returncode == 0 and "--preset" in done.stdout

@@ -1,0 +1,102 @@
+"""`keras-elf generate`: text from a preset."""
+
+import json
+import sys
+
+from keras_elf.cli.parser import Parser, real, whole
+
+
+def main(arguments=None):
+    """Write text to standard output, one a line; returns 0."""
+    options = _parser().parse_args(arguments)
+    inputs = _conditions(options)
+    from keras_elf.models import ELFGenerator
+
+    settings = {
+        "num_steps": options.num_steps,
+        "sampler": _sampler(options),
+        "guidance_scale": options.guidance_scale,
+        "self_cond_guidance_scale": options.self_cond_guidance_scale,
+        "seed": options.seed,
+        "batch_size": options.batch_size,
+    }
+    elf = ELFGenerator.from_preset(options.preset)
+    if options.infill:
+        texts = elf.infill(inputs, **settings)
+    elif inputs is None:
+        texts = elf.generate(num_samples=options.num_samples, **settings)
+    else:
+        texts = elf.generate(inputs, **settings)
+    for number, text in enumerate(texts):
+        if options.json:
+            line = {"text": text, "seed": options.seed}
+            if inputs is not None:
+                line["input"] = inputs[number]
+            print(json.dumps(line, ensure_ascii=False))
+        else:
+            print(text.replace("\n", " "))
+    return 0
+
+
+def _conditions(options):
+    """The texts to start from: a list, or `None` for unconditional text."""
+    given = options.condition if options.infill is None else options.infill
+    if given is None:
+        return None
+    if options.num_samples is not None:
+        raise ValueError("--num-samples is for text without conditions: there is one for each")
+    texts = []
+    for text in given:
+        if text == "-":
+            texts += [line.rstrip("\r\n") for line in _standard_input()]
+        else:
+            texts.append(text)
+    texts = [text for text in texts if text.strip()]
+    if not texts:
+        raise ValueError("no condition was given: standard input is empty")
+    return texts
+
+
+def _standard_input():
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"standard input is not UTF-8: {error}") from None
+
+
+def _sampler(options):
+    from keras_elf import samplers
+
+    if options.gamma is not None and options.sampler != "sde":
+        raise ValueError("--gamma belongs to --sampler sde")
+    if options.gamma is not None:
+        return samplers.SDESampler(options.gamma)
+    return options.sampler
+
+
+def _parser():
+    parser = Parser(
+        prog="keras-elf generate",
+        description="Write text, one a line, to standard output. What is not said is taken from "
+        "the preset.",
+        epilog="examples:\n"
+        "  keras-elf generate --preset elf_nano_kjv --num-samples 4 --seed 0\n"
+        "  echo 'Guten Morgen!' | keras-elf generate --preset elf_b_de_en --condition -\n"
+        "  keras-elf generate --preset my_elf --infill 'The <mask:8> of the LORD'",
+    )
+    parser.add_argument("--preset", required=True, help="name, directory or hf:// handle")
+    text = parser.add_mutually_exclusive_group()
+    text.add_argument(
+        "--condition", action="append", help="text to start from; '-' reads lines from a pipe"
+    )
+    text.add_argument("--infill", action="append", help="text with holes as <mask:8>; or '-'")
+    parser.add_argument("--num-samples", type=whole(1), help="how many, without conditions")
+    parser.add_argument("--num-steps", type=whole(1), help="sampling steps")
+    parser.add_argument("--sampler", choices=("ode", "sde"))
+    parser.add_argument("--gamma", type=real(0), help="noise of the SDE sampler")
+    parser.add_argument("--guidance-scale", type=real(), help="on the condition; 1 is none")
+    parser.add_argument("--self-cond-guidance-scale", type=real(), help="on self-conditioning")
+    parser.add_argument("--batch-size", type=whole(1), help="texts at once")
+    parser.add_argument("--seed", type=whole(0, 2**63 - 1), help="same seed, same text")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    return parser

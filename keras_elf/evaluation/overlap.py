@@ -1,0 +1,82 @@
+"""BLEU and ROUGE, as papers on ELF report them."""
+
+import importlib
+
+import numpy as np
+
+from keras_elf.evaluation.texts import check_pairs
+
+ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+
+
+def bleu(texts, references):
+    """Corpus BLEU of sacrebleu: lower-cased, effective order, its default tokenization (13a).
+
+    Args:
+        texts: list of str. What the model wrote; texts may be empty.
+        references: list of str, one a text.
+
+    Returns:
+        float in [0, 100].
+
+    Raises:
+        ValueError: for other numbers of references, empty references or other types.
+        ImportError: if sacrebleu is missing; the message says how to install it.
+
+    Source: ELF, arXiv 2605.10938 (evaluation).
+    """
+    texts, references = check_pairs(texts, references)
+    metric = bleu_metric()
+    return float(metric.corpus_score(texts, [references]).score)
+
+
+def rouge(texts, references):
+    """ROUGE-1, ROUGE-2 and ROUGE-L of rouge-score: stemmed, mean F-measure times 100.
+
+    rouge-score counts the letters a to z and digits alone: text in other scripts scores 0.
+
+    Args:
+        texts: list of str. What the model wrote; texts may be empty.
+        references: list of str, one a text.
+
+    Returns:
+        dict of `"rouge1"`, `"rouge2"`, `"rougeL"` to floats in [0, 100].
+
+    Raises:
+        ValueError: for other numbers of references, empty references or other types.
+        ImportError: if rouge-score is missing; the message says how to install it.
+
+    Source: ELF, arXiv 2605.10938 (evaluation).
+    """
+    texts, references = check_pairs(texts, references)
+    scorer = rouge_scorer()
+    scores = [
+        scorer.score(reference, text) for text, reference in zip(texts, references, strict=True)
+    ]
+    return {
+        name: float(100 * np.mean([score[name].fmeasure for score in scores]))
+        for name in ROUGE_TYPES
+    }
+
+
+def bleu_metric():
+    """sacrebleu's metric with the settings above, for sentences and corpora."""
+    sacrebleu = _library("sacrebleu.metrics", "sacrebleu")
+    # `force` only stops warnings about texts that look tokenised, which generated ones may.
+    return sacrebleu.BLEU(lowercase=True, effective_order=True, force=True)
+
+
+def rouge_scorer(types=ROUGE_TYPES):
+    """rouge-score's scorer with the settings above."""
+    return _library("rouge_score.rouge_scorer", "rouge-score").RougeScorer(
+        list(types), use_stemmer=True
+    )
+
+
+def _library(module, package):
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{package} is needed for this figure: pip install "keras-elf[eval]"'
+        ) from error

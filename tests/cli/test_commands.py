@@ -1,0 +1,124 @@
+"""`generate`, `info` and what all commands share: one-line mistakes, exit codes, pipes."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from keras_elf.cli.main import main
+
+NANO = ["generate", "--preset", "elf_nano_kjv", "--num-steps", "1"]
+
+
+def piped(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_generate_writes_a_text_a_line(capsys):
+    assert main([*NANO, "--num-samples", "2", "--seed", "3", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 2 and all(row["seed"] == 3 for row in rows)
+    assert (
+        main([*NANO, "--num-samples", "2", "--seed", "3", "--gamma", "1.5", "--sampler=sde"]) == 0
+    )
+    assert capsys.readouterr().out.splitlines() == [row["text"] for row in rows]
+
+
+def test_conditions_and_holes_come_through_a_pipe(capsys, monkeypatch):
+    piped(monkeypatch, "\ufeffAnd God said\n\nThe LORD\n".encode())
+    assert main([*NANO, "--condition", "-", "--seed", "0", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["input"] for row in rows] == ["And God said", "The LORD"]
+    piped(monkeypatch, b"The <mask:3> of the LORD\n")
+    assert main([*NANO, "--infill", "-", "--infill", "<mask> the earth", "--seed", "0"]) == 0
+    texts = capsys.readouterr().out.splitlines()
+    assert texts[0].startswith("The") and texts[0].endswith("of the LORD")
+    assert texts[1].endswith("the earth")
+
+
+def test_info_lists_and_tells(capsys):
+    assert main(["info", "--json"]) == 0
+    assert {"elf_b_owt", "elf_nano_kjv"} <= json.loads(capsys.readouterr().out).keys()
+    assert main(["info", "elf_b_owt", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["parameters"], facts["rows"]["sequence_length"]) == (104_579_940, 1024)
+    assert facts["recipe"]["epochs"] == 5 and facts["sampler"]["gamma"] == 1.5
+    assert main(["info"]) == 0 and main(["info", "presets/elf_nano_kjv"]) == 0
+    assert "elf_b_de_en" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["genrate"], "invalid choice: 'genrate'"),
+        (["generate"], "required: --preset"),
+        (["generate", "--preset"], "expected one argument"),
+        (["generate", "--prest", "x", "--preset", "y"], "did you mean --preset?"),
+        (["generate", "--preset", "x", "--preset", "y"], "--preset is given twice"),
+        ([*NANO, "--num-steps=2"], "--num-steps is given twice"),
+        ([*NANO[:3], "--num-steps", "abc"], "whole number >= 1. Received: 'abc'"),
+        ([*NANO[:3], "--num-steps", "0"], "whole number >= 1. Received: 0"),
+        ([*NANO, "--gamma", "nan"], "finite number >= 0"),
+        ([*NANO, "--seed", "-1"], "whole number in [0,"),
+        ([*NANO, "--seed", "1.5"], "whole number"),
+        ([*NANO, "--sampler", "dpm"], "invalid choice: 'dpm'"),
+        ([*NANO, "--condition", "a", "--infill", "<mask>"], "not allowed with"),
+        ([*NANO, "more"], "no use for 'more'"),
+        (["info", "a", "b"], "no use for 'b'"),
+        (["demo", "--steps", "none"], "whole number >= 1"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert message in said and said.startswith("keras-elf") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "--preset", "elf_nano_kvj"], "Did you mean 'elf_nano_kjv'"),
+        (["generate", "--preset", "/nowhere/at/all"], "/nowhere/at/all"),
+        (["generate", "--preset", ""], "`preset` must be"),
+        (["generate", "--preset", "hf://a b"], "hf://owner/name"),
+        ([*NANO, "--gamma", "1"], "--gamma belongs to --sampler sde"),
+        ([*NANO, "--gamma", "1", "--sampler", "ode"], "--gamma belongs to --sampler sde"),
+        ([*NANO, "--condition", ""], "no condition was given"),
+        ([*NANO, "--condition", "x", "--num-samples", "2"], "one for each"),
+        ([*NANO, "--infill", "no hole"], "must have one"),
+        ([*NANO, "--infill", "<mask:99>"], "more than the 32 tokens"),
+        (["info", "elf_x"], "Presets:"),
+        (["info", "tests"], "config.json"),
+    ],
+)
+def test_mistakes_are_one_line_and_code_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.startswith(f"keras-elf {arguments[0]}: ")
+    assert said.count("\n") == 1 and "Traceback" not in said
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00"])
+def test_pipes_that_hold_no_text(content, capsys, monkeypatch):
+    piped(monkeypatch, content)
+    assert main([*NANO, "--condition", "-"]) == 2
+    assert "standard input is" in capsys.readouterr().err
+
+
+def test_help_without_loading_a_backend():
+    code = (
+        "import sys; from keras_elf.cli.main import main\n"
+        "for c in ([], ['generate'], ['info'], ['import'], ['demo']):\n"
+        "    try: main([*c, '--help'])\n"
+        "    except SystemExit as stopped: assert stopped.code == 0\n"
+        "print([m for m in ('keras', 'jax', 'torch', 'tensorflow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "keras-elf generate --preset elf_b_de_en --condition -" in done.stdout
