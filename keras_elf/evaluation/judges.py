@@ -94,6 +94,12 @@ class Judge:
         self.model, self.tokenizer = model, tokenizer
         self.name, self.batch_size = name, batch_size
         self.vocabulary_size = int(tokenizer.vocabulary_size())
+        known = getattr(model.backbone, "vocabulary_size", None)
+        if known is not None and self.vocabulary_size > known:
+            raise ValueError(
+                f"`judge` {name!r} knows {known} tokens, but its tokenizer has "
+                f"{self.vocabulary_size}: they do not belong together"
+            )
         self._score = None
 
     def token_ids(self, texts):

@@ -11,6 +11,7 @@ from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.generating import Generating
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.presets import GeneratorPresets
+from keras_elf.models.step_report import StepReport
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.objectives import ELFObjective
 
@@ -113,6 +114,7 @@ class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task
         self.evaluation_seed_generator = keras.random.SeedGenerator(EVALUATION_SEED)
         self.denoise_tracker = keras.metrics.Mean(name="denoise_loss")
         self.decode_tracker = keras.metrics.Mean(name="decode_loss")
+        self.step_report = StepReport()
 
         # === Config ===
         self.objective = ELFObjective() if objective is None else objective
@@ -212,6 +214,8 @@ class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task
         for name in ("denoise", "decode"):
             tracker = getattr(self, f"{name}_tracker")
             tracker.update_state(report[f"{name}_loss"], sample_weight=report[f"{name}_count"])
+        if training:
+            self.step_report.update_state(report, ops.size(x["token_ids"]))
         return report["loss"]
 
     def get_config(self):

@@ -16,6 +16,7 @@ class Training:
     """Mixin of `ELFGenerator`: everything around the training step."""
 
     _data_epoch = 0
+    _skip_validation = False
 
     def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
         """Configure training.
@@ -109,17 +110,20 @@ class Training:
             x.epoch = max(self._data_epoch, kwargs.get("initial_epoch", 0))
             served, batch_size, shuffle = x, None, False
         self._start_averages()
+        self._skip_validation = False
+        settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
+        settings["validation_data"] = validation_data
+        callbacks = _listed(settings.pop("callbacks", None))
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
         try:
-            return keras.Model.fit(
-                self,
-                x,
-                batch_size=batch_size,
-                validation_data=validation_data,
-                shuffle=shuffle,
-                **kwargs,
-            )
+            for callback in list(_members(callbacks)):
+                if hasattr(callback, "before_fit"):
+                    x = callback.before_fit(self, x, callbacks, settings)
+            return keras.Model.fit(self, x, callbacks=callbacks, **settings)
         finally:
+            for callback in _members(callbacks):
+                if hasattr(callback, "after_fit"):
+                    callback.after_fit()
             if served is not None:
                 self._data_epoch = served.epoch
 
@@ -138,6 +142,9 @@ class Training:
         """
         if args:
             raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
+        if self._skip_validation and kwargs.get("_use_cached_eval_dataset"):
+            # Somebody waits for `fit` to stop.
+            return {}
         training_data.refuse_text(x)
         use_averages = kwargs.pop("use_averages", True)
         if training_data.is_materialised(x):
@@ -194,3 +201,13 @@ class Training:
         optimizer = self.optimizer
         if hasattr(optimizer, "reset_average") and optimizer.built and optimizer.use_ema:
             optimizer.reset_average()
+
+
+def _listed(callbacks):
+    if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks if callbacks is not None else []
+    return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def _members(callbacks):
+    return getattr(callbacks, "callbacks", callbacks)

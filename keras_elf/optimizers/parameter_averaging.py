@@ -20,7 +20,10 @@ class ParameterAveraging:
       whoever wants to use them;
     - learning-rate schedules are read at `iterations`, the number of optimizer steps;
     - with `gradient_accumulation_steps=k` the mean of k gradients is clipped and applied
-      once, and a micro-step only adds to the sum, on all backends.
+      once, and a micro-step only adds to the sum, on all backends;
+    - `gradient_norm` holds the global norm of the last step's gradient before it was clipped,
+      and `first_nonfinite` the number of the first step (from 1, 0 for none) at which that
+      norm was not finite. Both stay on the device until they are read.
 
     Averages are kept in float32 or wider, since a decay of 0.9999 is lost in 16 bits.
 
@@ -47,6 +50,10 @@ class ParameterAveraging:
                 f"weights. Received: {self.ema_overwrite_frequency!r}"
             )
         super().build(variables)
+        # Every replica of a strategy of TensorFlow's has the same gradient by then.
+        shared = {"shape": (), "initializer": "zeros", "aggregation": "only_first_replica"}
+        self.gradient_norm = self.add_variable(dtype="float32", name="gradient_norm", **shared)
+        self.first_nonfinite = self.add_variable(dtype="int", name="first_nonfinite", **shared)
 
     def average_pairs(self):
         """Return a list of `(variable, average)` pairs, both `keras.Variable`.
@@ -135,10 +142,19 @@ class ParameterAveraging:
         )
 
     def _optimizer_step(self, grads, trainable_variables):
+        self._keep_norm(grads)
         grads = self._clip_gradients(grads)
         self._apply_weight_decay(trainable_variables)
         self._backend_update_step(grads, trainable_variables, self.learning_rate)
         self._update_model_variables_moving_average(self._trainable_variables)
+
+    def _keep_norm(self, grads):
+        squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in grads]
+        norm = ops.sqrt(ops.sum(ops.stack(squares)))
+        self.assign(self.gradient_norm, norm)
+        new = ops.logical_and(ops.equal(self.first_nonfinite, 0), ~ops.isfinite(norm))
+        step = ops.cast(self.iterations + 1, self.first_nonfinite.dtype)
+        self.assign(self.first_nonfinite, ops.where(new, step, self.first_nonfinite))
 
     def _update_model_variables_moving_average(self, trainable_variables):
         if not self.use_ema:

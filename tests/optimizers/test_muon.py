@@ -29,8 +29,8 @@ def test_routing_and_state():
     assert optimizer.routing() == routes
     has_velocity = [velocity is not None for velocity in optimizer.adam_velocities]
     assert has_velocity == [False, False, True, True]
-    # iteration, learning rate, four momenta, two velocities: nothing else is kept.
-    assert len(optimizer.variables) == 8
+    # iteration, learning rate, four momenta, two velocities, norm and its first failure.
+    assert len(optimizer.variables) == 10
 
 
 def test_routing_prints():
