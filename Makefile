@@ -47,8 +47,8 @@ lint: $(STAMP)
 
 # Every run is made, whether or not an earlier one failed, two at a time, since compiling keeps one
 # core busy. The output closes with the summary line that pytest gave for each run. What computes
-# nothing on a backend runs on PyTorch, which starts fastest, and without TensorFlow; the slowest
-# tests, which compute the same with TensorFlow hidden, run with it alone.
+# nothing on a backend runs on PyTorch, which starts fastest, and without TensorFlow, where of the
+# others those run that could notice its absence.
 test: lint
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@echo "Four runs, two at a time, up to half an hour; progress in $(LOGS)/"
@@ -58,7 +58,7 @@ test: lint
 	    || echo "$$1" >> $(LOGS)/failed; \
 	  echo "finished: $$1"; \
 	}; \
-	( run jax jax 0 "not backend_free"; run without-tensorflow jax 1 "not slow" ) & \
+	( run jax jax 0 "not backend_free"; run without-tensorflow jax 1 "backend_free or without_tensorflow" ) & \
 	( run tensorflow tensorflow 0 "not backend_free"; run torch torch 0 "" ) & \
 	wait; \
 	for log in $(RUNS); do echo; echo "== $$log"; cat "$(LOGS)/$$log.log"; done; \

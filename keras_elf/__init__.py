@@ -9,9 +9,11 @@ import importlib
 from keras_elf.version import __version__
 
 _MODULES = (
+    "callbacks",
     "checkpoints",
     "data",
     "encoders",
+    "evaluation",
     "export",
     "flow",
     "hub",

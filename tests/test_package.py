@@ -14,6 +14,8 @@ import pytest
 
 import keras_elf
 
+pytestmark = pytest.mark.without_tensorflow
+
 HEAVY = ("keras_hub", "tensorflow", "tensorflow_text", "sentencepiece")
 LIGHT = ("checks", "flow", "layers", "objectives", "optimizers", "samplers")
 
@@ -82,6 +84,7 @@ UNREGISTERED = {
     "GenerationState",
     "MaskedTokenModel",
     "ParameterAveraging",
+    "PositionTracker",
     "SampleNoise",
     "Sampler",
     "SamplingState",

@@ -8,8 +8,8 @@ from keras_elf import hub
 from keras_elf.models import bundled
 
 # A name with a wildcard may be missing: not every repository of a T5 has this file.
-_TOKENIZER = ("spiece.model", "tokenizer_config.json*")
-_ENCODER = ("config.json", "model.safetensors", *_TOKENIZER)
+TOKENIZER_FILES = ("spiece.model", "tokenizer_config.json*")
+ENCODER_FILES = ("config.json", "model.safetensors", *TOKENIZER_FILES)
 
 
 def converted(name, revision=None, weights="ema"):
@@ -39,7 +39,7 @@ def converted(name, revision=None, weights="ema"):
 
     def build(directory):
         release = hub.download(facts["weights"], hub.newest_checkpoint, revision)
-        encoder = hub.download(facts["encoder"], _ENCODER)
+        encoder = hub.download(facts["encoder"], ENCODER_FILES)
         checkpoint = _checkpoint_path(release)
         import_checkpoint(
             checkpoint,
@@ -68,7 +68,7 @@ def with_tokenizer(name):
     facts = bundled.information(name)
 
     def build(directory):
-        found = hub.download(facts["encoder"], _TOKENIZER)
+        found = hub.download(facts["encoder"], TOKENIZER_FILES)
         shutil.copytree(bundled.directory(name), directory, dirs_exist_ok=True)
         assets = os.path.join(directory, "assets", "tokenizer")
         os.makedirs(assets)

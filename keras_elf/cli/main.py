@@ -9,7 +9,9 @@ from keras_elf.version import __version__
 
 # Name: (module, what it does).
 COMMANDS = {
+    "train": ("train", "train on text of your own"),
     "generate": ("generate", "write text, with or without conditions"),
+    "evaluate": ("evaluate", "how good generated text is"),
     "info": ("info", "what a preset is, or which there are"),
     "import": ("import_checkpoint", "convert a released checkpoint to a preset"),
     "demo": ("demo", "train a small ELF on the bundled verses and let it write"),

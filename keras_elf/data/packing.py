@@ -134,5 +134,3 @@ class PairRows:
             conditions = [self.condition[row] for row in rows]
         batch, _ = make_rows([self.target[row] for row in rows], conditions, **self.layout)
         return batch
-
-

@@ -63,6 +63,8 @@ class TokenStore:
             store = cls._filled(
                 pairs, lambda name, kind: _Written(os.path.join(beside, name), kind), dtype, skipped
             )
+            if store.target is None:
+                return store
             meta = {
                 "format": FORMAT,
                 "documents": len(store.target),
@@ -95,7 +97,10 @@ class TokenStore:
                     if ids is None:
                         continue
                     if name not in columns:
-                        columns[name] = (make(f"{name}.npy", dtype), make(f"{name}_offsets.npy", "int64"))
+                        columns[name] = (
+                            make(f"{name}.npy", dtype),
+                            make(f"{name}_offsets.npy", "int64"),
+                        )
                         files.extend(columns[name])
                         columns[name][1].add([0])
                     tokens, offsets = columns[name]
@@ -153,18 +158,20 @@ class _Growing:
     """An array that grows in memory."""
 
     def __init__(self, dtype):
-        self.dtype, self.parts, self.pending, self.count = np.dtype(dtype), [], [], 0
+        self.dtype, self.parts, self.pending = np.dtype(dtype), [], []
+        self.count = self.waiting = 0
 
     def add(self, values):
-        self.pending.extend(values)
+        self.pending.append(np.asarray(values, self.dtype))
         self.count += len(values)
-        if len(self.pending) > 2**16:
+        self.waiting += len(values)
+        if self.waiting > 2**16:
             self._settle()
 
     def _settle(self):
         if self.pending:
-            self._keep(np.asarray(self.pending, self.dtype))
-        self.pending = []
+            self._keep(np.concatenate(self.pending))
+        self.pending, self.waiting = [], 0
 
     def _keep(self, array):
         self.parts.append(array)

@@ -28,6 +28,8 @@ class LatentEncoder(keras.layers.Layer):
         token_ids: int tensor `(batch, length)`.
         is_cond: bool or 0/1 tensor `(batch, length)`. The condition's positions.
         is_valid: bool or 0/1 tensor `(batch, length)`. Positions that are not padding.
+        segments: int tensor `(batch, length)`. Number of the document of each token in packed
+            rows, which then do not see each other. Defaults to `None`: one document a row.
 
     Returns:
         dict of `clean` (batch, length, latent_dim) float32 and `dropped` (batch,) bool.
@@ -57,21 +59,21 @@ class LatentEncoder(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
-    def call(self, token_ids, is_cond, is_valid, training=None):
+    def call(self, token_ids, is_cond, is_valid, segments=None, training=None):
         is_cond = ops.cast(is_cond, "bool")
         batch = ops.shape(token_ids)[0]
         dropped = None
         if training and self.label_drop_probability > 0:
             draws = keras.random.uniform((batch,), dtype="float32", seed=self.seed_generator)
             dropped = draws < self.label_drop_probability
-        clean = self.encode(token_ids, is_cond, is_valid, dropped)
+        clean = self.encode(token_ids, is_cond, is_valid, dropped, segments)
         if dropped is None:
             dropped = ops.zeros((batch,), dtype="bool")
         return {"clean": clean, "dropped": dropped}
 
-    def encode(self, token_ids, is_cond, is_valid, dropped=None):
-        """Clean latents under a given label drop `(batch,)`, or none."""
-        mask = encoder_attention_mask(is_cond, is_valid, dropped)
+    def encode(self, token_ids, is_cond, is_valid, dropped=None, segments=None):
+        """Clean latents under a given label drop `(batch,)`, or none, and segments, or none."""
+        mask = encoder_attention_mask(is_cond, is_valid, dropped, segments)
         latents = self.encoder(token_ids, attention_mask=mask)
         clean = (ops.cast(latents, "float32") - self.latent_mean) / self.latent_std
         if dropped is None:
@@ -79,7 +81,7 @@ class LatentEncoder(keras.layers.Layer):
         gone = ops.logical_and(ops.cast(is_cond, "bool"), dropped[:, None])
         return clear(clean, gone)
 
-    def compute_output_spec(self, token_ids, is_cond, is_valid, training=None):
+    def compute_output_spec(self, token_ids, is_cond, is_valid, segments=None, training=None):
         batch, length = token_ids.shape
         return {
             "clean": keras.KerasTensor((batch, length, self.encoder.latent_dim), dtype="float32"),

@@ -1,5 +1,7 @@
 """`evaluate_generation`: texts in, or a model that writes them; one report out."""
 
+import json
+import os
 import time
 
 import numpy as np
@@ -84,7 +86,7 @@ def evaluate_generation(
     start = time.perf_counter()
     if model is None:
         texts = check_texts("model_or_texts", model_or_texts, allow_empty=True)
-        settings, seconds = dict(settings or {}), {}
+        settings, seconds = _jsonable("settings", settings or {}), {}
     else:
         seed = samplers.SampleNoise(seed).seed
         settings = circumstances.sampling_settings(model, seed, inputs is not None, generate_kwargs)
@@ -127,6 +129,10 @@ def _model(model_or_texts, preset):
         from keras_elf.models import ELFGenerator, bundled
 
         known = model_or_texts in bundled.directories()
+        if not known and "://" not in model_or_texts and not os.path.isdir(model_or_texts):
+            raise ValueError(
+                f"`model_or_texts`: {bundled.unknown(model_or_texts)}. Texts are passed as a list"
+            )
         return ELFGenerator.from_preset(model_or_texts), preset or (
             model_or_texts if known else None
         )
@@ -153,6 +159,16 @@ def _check_call(model, inputs, references, num_samples, settings, generate_kwarg
         )
     if references is not None and inputs is None:
         raise ValueError("`references` need `inputs`: texts without conditions have none.")
+
+
+def _jsonable(name, value):
+    """`value` as JSON will give it back, or ValueError: hours of sampling must not be lost."""
+    if not isinstance(value, dict):
+        raise ValueError(f"`{name}` must be a dict. Received: {value!r:.100}")
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must be of what JSON can hold: {error}") from error
 
 
 def _figures(texts, references, judge, conditional):

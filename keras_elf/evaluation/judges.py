@@ -21,7 +21,8 @@ def load_judge(judge=DEFAULT_JUDGE, *, batch_size=8, max_length=None, dtype=None
     Args:
         judge: a preset name (`"gpt2_large_en"`, the published judge), a handle
             (`"hf://user/name"`), a local preset directory, or a `keras_hub.models.CausalLM` with
-            a preprocessor. Defaults to `"gpt2_large_en"`, of 774 million parameters.
+            a preprocessor. What this function returned is returned again, as it is. Defaults to
+            `"gpt2_large_en"`, of 774 million parameters.
         batch_size: int. Texts scored at once. Each takes up to `context * vocabulary` float32
             logits, 0.2 GB for GPT-2. Defaults to `8`.
         max_length: int. Tokens of context. Defaults to the judge's `max_sequence_length`, or
@@ -93,6 +94,7 @@ class Judge:
             )
         self.model, self.tokenizer = model, tokenizer
         self.name, self.batch_size = name, batch_size
+        self.dtype = model.backbone.dtype_policy.name
         self.vocabulary_size = int(tokenizer.vocabulary_size())
         known = getattr(model.backbone, "vocabulary_size", None)
         if known is not None and self.vocabulary_size > known:
@@ -141,7 +143,7 @@ class Judge:
             bad = int(np.flatnonzero(~np.isfinite(nats))[0])
             raise ValueError(
                 f"`judge` {self.name!r} gave {nats[bad]} as the log-likelihood of text {bad}, in "
-                f"{self.model.dtype_policy.name}. Load it in another dtype "
+                f"{self.dtype}. Load it in another dtype "
                 "(`load_judge(..., dtype='float32')`), or check its weights"
             )
         return nats, np.array([c.sum() for c in counts])
@@ -150,7 +152,7 @@ class Judge:
         """What a report says of the judge."""
         return {
             "name": self.name,
-            "dtype": self.model.dtype_policy.name,
+            "dtype": self.dtype,
             "context": int(self.context),
             "vocabulary_size": self.vocabulary_size,
         }

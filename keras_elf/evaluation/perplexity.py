@@ -52,8 +52,7 @@ def generative_perplexity(texts, judge=DEFAULT_JUDGE, *, batch_size=8, max_lengt
     Args:
         texts: list of str, none empty.
         judge: see `load_judge`. Defaults to `"gpt2_large_en"`, the published judge.
-        batch_size: int. Texts scored at once. Defaults to `8`.
-        max_length: int. Tokens of context. Defaults to the judge's.
+        batch_size, max_length: see `load_judge`; what it returned has its own.
 
     Returns:
         `JudgedTexts`, with `perplexity` and `unigram_entropy`.

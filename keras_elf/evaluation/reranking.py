@@ -14,7 +14,7 @@ from keras_elf.evaluation.texts import check_texts
 SCORES = ("judge", "consensus", "consensus_rouge")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RankedTexts:
     """All that `best_of` made.
 

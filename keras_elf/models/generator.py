@@ -101,6 +101,7 @@ class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task
             "token_ids": keras.Input((None,), dtype="int32", name="token_ids"),
             "is_cond": keras.Input((None,), dtype="bool", name="is_cond"),
             "is_valid": keras.Input((None,), dtype="bool", name="is_valid"),
+            "segments": keras.Input((None,), dtype="int32", name="segments"),
         }
         outputs = latent_encoder(**inputs)
         super().__init__(inputs=inputs, outputs=outputs, compile=False, **kwargs)
@@ -185,7 +186,8 @@ class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task
         """The objective's loss of a batch; see `train_step`.
 
         Args:
-            x: dict of `token_ids` and optionally `is_cond`, `is_valid`, `(batch, length)`.
+            x: dict of `token_ids` and optionally `is_cond`, `is_valid`, `segments`,
+                `(batch, length)`.
             y: must be `None`: the text is its own target.
             y_pred: the graph's output for `x`.
             sample_weight: optional `(batch,)` weights of the rows in the loss.
@@ -261,7 +263,17 @@ class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task
             is_valid = ops.ones_like(ids, dtype="bool")
             if self.pad_token_id is not None and not self.loss_on_padding:
                 is_valid = ops.not_equal(ids, self.pad_token_id)
-        return {"token_ids": ids, "is_cond": is_cond, "is_valid": is_valid}
+        segments = x.get("segments")
+        if segments is None:
+            segments = ops.zeros_like(ids, dtype="int32")
+        full = {"token_ids": ids, "is_cond": is_cond, "is_valid": is_valid, "segments": segments}
+        # Keras refuses a mixture of arrays and tensors, such as the masks just made.
+        return {name: _as_tensor(value) for name, value in full.items()}
+
+
+def _as_tensor(value):
+    known = ops.is_tensor(value) or keras.backend.is_keras_tensor(value)
+    return value if known else ops.convert_to_tensor(value)
 
 
 def _check_parts(backbone, encoder, preprocessor):

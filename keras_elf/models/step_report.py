@@ -42,8 +42,9 @@ class StepReport(keras.metrics.Metric):
         steps = self.steps + 1
         self.steps.assign(steps)
         new = ops.logical_not(ops.isfinite(values[: len(WATCHED)]))
-        new = ops.logical_and(new, ops.equal(self.first_nonfinite, 0))
-        self.first_nonfinite.assign(ops.where(new, steps, self.first_nonfinite))
+        first = self.first_nonfinite.value
+        new = ops.logical_and(new, ops.equal(first, 0))
+        self.first_nonfinite.assign(ops.where(new, steps, first))
 
     def result(self):
         return {}

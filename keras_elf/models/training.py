@@ -109,6 +109,8 @@ class Training:
             # Calls of `fit` go on through the orders of the rows, as the epochs of one call do.
             x.epoch = max(self._data_epoch, kwargs.get("initial_epoch", 0))
             served, batch_size, shuffle = x, None, False
+        if getattr(x, "has_own_order", False):
+            shuffle = False
         self._start_averages()
         self._skip_validation = False
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}

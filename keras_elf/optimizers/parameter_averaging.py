@@ -154,7 +154,7 @@ class ParameterAveraging:
         self.assign(self.gradient_norm, norm)
         new = ops.logical_and(ops.equal(self.first_nonfinite, 0), ~ops.isfinite(norm))
         step = ops.cast(self.iterations + 1, self.first_nonfinite.dtype)
-        self.assign(self.first_nonfinite, ops.where(new, step, self.first_nonfinite))
+        self.assign(self.first_nonfinite, ops.where(new, step, self.first_nonfinite.value))
 
     def _update_model_variables_moving_average(self, trainable_variables):
         if not self.use_ema:

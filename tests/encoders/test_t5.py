@@ -14,6 +14,8 @@ import safetensors.numpy
 from keras_elf.encoders.t5_encoder import T5Encoder
 from keras_elf.encoders.t5_weights import assign_weights, weight_map
 
+pytestmark = pytest.mark.without_tensorflow
+
 FIXTURES = pathlib.Path(__file__).parents[1] / "reference" / "t5"
 VERSIONS = ["t5_v1_0", "t5_v1_1"]
 TINY = {

@@ -43,8 +43,7 @@ def gpt2_logits(model, ids):
 
     def dense(x, name):
         kernel, bias = get(f"{name}/kernel"), get(f"{name}/bias")
-        kernel = kernel.reshape(x.shape[-1], -1) if name != "attention_output" else kernel
-        return x @ kernel.reshape(-1, kernel.shape[-1]) + bias.reshape(-1)
+        return x @ kernel.reshape(x.shape[-1], -1) + bias.reshape(-1)
 
     table = get("token_embedding/embeddings")
     x = table[ids] + get("position_embedding/embeddings")[: len(ids)]
@@ -129,6 +128,19 @@ def test_a_preset_directory_is_a_judge(model, judge, tmp_path):
     )
 
 
+def test_half_precision_judges_have_float32_losses(judge):
+    half = load_judge(tiny_judge.judge(dtype="bfloat16"), batch_size=4)
+    assert half.describe()["dtype"] == "bfloat16"
+    rows = half.token_ids(TEXTS[1:2])
+    ids = np.array([*rows[0], END])
+    # What the summed figures are made of, in the one shape that is compiled here.
+    losses = half._losses([ids], [(0, 0, 1, len(ids))], 1, 16)
+    assert losses.dtype == "float32" and len(np.unique(losses[0, : len(ids) - 1])) > 4
+    found, expected = (j.negative_log_likelihood(rows)[0] for j in (half, judge))
+    assert found[0] == pytest.approx(losses[0, : len(ids) - 1].sum(), rel=1e-5)
+    np.testing.assert_allclose(found, expected, rtol=0.03)
+
+
 def test_a_judge_that_gives_nan():
     broken = tiny_judge.judge()
     broken.backbone.token_embedding.embeddings.assign(
@@ -145,6 +157,8 @@ def test_windows_cover_each_token_once():
             for start, first, stop in windows(num_tokens, context):
                 assert 0 <= start < first < stop <= start + context + 1
                 assert first - start >= min(first, context // 2)
+                # A later window uses the whole context.
+                assert start == 0 or stop - start == context + 1
                 seen += range(first, stop)
             assert seen == list(range(1, num_tokens))
 

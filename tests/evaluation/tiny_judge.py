@@ -1,7 +1,5 @@
 """A judge of one layer with random weights and a byte-pair vocabulary, made here."""
 
-import json
-
 import keras
 import keras_hub
 import numpy as np
@@ -25,8 +23,8 @@ def tokenizer():
     return keras_hub.models.GPT2Tokenizer(vocabulary=pieces, merges=merges)
 
 
-def judge(dtype="float32", preprocessor=True):
-    """A `GPT2CausalLM` with lively weights: as built, all tokens are nearly alike."""
+def judge(dtype="float32", lively=True):
+    """A `GPT2CausalLM`, with lively weights: as built, all tokens are nearly alike."""
     keras.utils.set_random_seed(0)
     pieces = tokenizer()
     made = keras_hub.models.GPT2CausalLM(
@@ -40,17 +38,9 @@ def judge(dtype="float32", preprocessor=True):
             max_sequence_length=CONTEXT,
             dtype=dtype,
         ),
-        keras_hub.models.GPT2CausalLMPreprocessor(pieces, sequence_length=16)
-        if preprocessor
-        else None,
+        keras_hub.models.GPT2CausalLMPreprocessor(pieces, sequence_length=16),
     )
     rng = np.random.default_rng(0)
-    for variable in made.trainable_variables:
+    for variable in made.trainable_variables if lively else ():
         variable.assign_add(rng.normal(size=variable.shape, scale=0.5).astype("float32"))
     return made
-
-
-def write_vocabulary_only(directory):
-    """A directory that is no preset."""
-    (directory / "vocabulary.json").write_text(json.dumps(vocabulary()[0]))
-    return directory

@@ -23,6 +23,8 @@ from keras_elf.models import (
 from keras_elf.optimizers import Muon
 from keras_elf.samplers import ODESampler, SDESampler
 
+pytestmark = pytest.mark.without_tensorflow
+
 PUBLISHED = {
     "elf_b_owt": 104_579_940,
     "elf_m_owt": 342_540_036,

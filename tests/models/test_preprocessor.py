@@ -11,6 +11,8 @@ import pytest
 from keras_elf.models.preprocessor import ELFPreprocessor
 from tests.data import small
 
+pytestmark = pytest.mark.without_tensorflow
+
 TEXT = "In the beginning"
 
 

@@ -16,6 +16,8 @@ from keras_elf.models import ELFBackbone, ELFGenerator
 from keras_elf.samplers import ODESampler
 from tests.models import fresh_process, small
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 def averaged_model(**kwargs):
     """A model as after training: its averages differ from its weights."""

@@ -9,6 +9,8 @@ from keras_elf.encoders import LatentEncoder
 from tests.models import small
 from tests.models.test_presets import averaged_model
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 @pytest.fixture(scope="module")
 def model():

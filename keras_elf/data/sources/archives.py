@@ -41,7 +41,7 @@ class ArchiveSource(FileSource):
             ) from None
         except ValueError as error:
             message = str(error)
-            raise ValueError(message if path in message else f"{path!r}: {message}") from None
+            raise ValueError(message if path in message else f"{path!r} {message}") from None
 
 
 def _members(stream, name, depth):

@@ -4,9 +4,10 @@ import json
 import os
 
 from keras_elf.data.sources.files import fingerprint
+from keras_elf.data.sources.source import Source
 
 
-class ArrowSource:
+class ArrowSource(Source):
     """The rows of an Arrow directory, in order.
 
     Only the columns that are asked for are read, one record batch at a time out of a memory map.

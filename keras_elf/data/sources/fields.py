@@ -45,10 +45,12 @@ class Fields:
     def resolve(self, names):
         """Settle `"auto"` by the names of a record's fields; `None` for a bare text."""
         if names is None:
-            if self.condition not in (AUTO, None):
-                raise ValueError(
-                    f"`condition` {self.condition!r} names a field, but the records are bare texts."
-                )
+            for name in ("target", "condition"):
+                field = getattr(self, name)
+                if field not in (AUTO, None):
+                    raise ValueError(
+                        f"`{name}` {field!r} names a field, but the records are bare texts."
+                    )
             self.target, self.condition = None, None
             return
         names = list(names)
@@ -56,8 +58,7 @@ class Fields:
             found = [name for name in TARGETS if name in names]
             if not found:
                 raise ValueError(
-                    f"`target` must be given: none of the fields {names} is one of "
-                    f"{list(TARGETS)}."
+                    f"`target` must be given: none of the fields {names} is one of {list(TARGETS)}."
                 )
             self.target = found[0]
         if self.condition == AUTO:
@@ -86,7 +87,7 @@ class Fields:
         return condition, self._checked(place, self.target, _get(place, record, self.target))
 
     def _checked(self, place, name, value):
-        value, kind = _standard(place, name, value)
+        value, kind = standard_value(place, name, value)
         if self.kinds.setdefault(name, kind) != kind:
             raise ValueError(
                 f"{place}: {name!r} is {kind}, where the entries before it are {self.kinds[name]}."
@@ -102,7 +103,7 @@ def _get(place, record, name):
     raise ValueError(f"{place}: no field {name!r}; there are {list(record)!r:.120}.{hint}")
 
 
-def _standard(place, name, value):
+def standard_value(place, name, value):
     """A value as str or ids, and what it is."""
     if isinstance(value, (bytes, np.bytes_)):
         try:

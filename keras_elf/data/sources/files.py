@@ -123,7 +123,9 @@ def read_lines(path):
         raise ValueError(f"{path!r} cannot be read after line {number}: {reason}.") from None
     except ValueError as error:
         message = str(error)
-        raise ValueError(message if repr(path) in message else f"{path!r}: {message}") from None
+        if repr(path) not in message:
+            message = f"{path!r}{', ' if message.startswith('line') else ' '}{message}"
+        raise ValueError(message) from None
 
 
 def read_whole(path):
@@ -154,7 +156,7 @@ def decode(data, place, first=False):
 
 
 def stem_extension(path):
-    """The extension that tells the format, behind those of compression: `.jsonl` of `a.jsonl.gz`."""
+    """The extension that tells the format: `.jsonl` of `a.jsonl.gz`."""
     base, extension = os.path.splitext(str(path).lower())
     return os.path.splitext(base)[1] if extension in COMPRESSIONS else extension
 

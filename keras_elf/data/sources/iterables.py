@@ -1,12 +1,15 @@
 """Sources from Python objects: lists, generators, anything with records in it."""
 
 import hashlib
+import itertools
 import json
 
 import numpy as np
 
+from keras_elf.data.sources.source import Source
 
-class IterableSource:
+
+class IterableSource(Source):
     """Records of an iterable: str, token ids, or dicts of them.
 
     Args:
@@ -33,6 +36,13 @@ class IterableSource:
         self.is_used = True
         for index, record in enumerate(self.records):
             yield f"entry {index}", record
+
+    def peek(self):
+        if not self.once:
+            return super().peek()
+        first = list(itertools.islice(self.records, 1))
+        self.records = itertools.chain(first, self.records)
+        return ("entry 0", first[0]) if first else None
 
     def fingerprint(self):
         """Digest of all records, or `None` where reading them would use them up."""

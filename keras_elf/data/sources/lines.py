@@ -5,11 +5,12 @@ import json
 
 from keras_elf import checks
 from keras_elf.data.sources import files
+from keras_elf.data.sources.source import Source
 
 UNITS = ("line", "paragraph", "file")
 
 
-class FileSource:
+class FileSource(Source):
     """Base of the sources that read one file after the other.
 
     Args:

@@ -110,7 +110,5 @@ def _tfds(name, fields, split, data_dir):
     fields.resolve(source.names())
     for field in (fields.condition, fields.target):
         if field is not None and field not in source.names():
-            raise ValueError(
-                f"{name!r} has no field {field!r}; its fields are {source.names()}."
-            )
+            raise ValueError(f"{name!r} has no field {field!r}; its fields are {source.names()}.")
     return source

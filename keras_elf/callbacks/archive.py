@@ -1,0 +1,115 @@
+"""A checkpoint as one file: an ordinary zip of NumPy arrays and a manifest in JSON.
+
+Zip keeps a checksum of every array, so that damage is found where it is read. A file is
+written beside its place and moved there when it is whole and on the disk.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import zipfile
+import zlib
+
+import numpy as np
+
+MANIFEST = "manifest.json"
+DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError)
+DAMAGE = (*DAMAGE, zipfile.BadZipFile, zlib.error)
+
+
+class Damaged(ValueError):
+    """A file that is no whole checkpoint."""
+
+
+@contextlib.contextmanager
+def replaced(path, mode="wb"):
+    """A file to write that takes the place of `path` once the block has ended well."""
+    path = pathlib.Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, mode) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        _sync_directory(path.parent)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write(path, manifest, arrays):
+    """Write a dict of arrays and a manifest of what JSON can hold."""
+    kinds = {name: array.dtype.name for name, array in arrays.items()}
+    with replaced(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(MANIFEST, json.dumps({**manifest, "dtypes": kinds}))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, _plain(array), allow_pickle=False)
+
+
+def read_manifest(path):
+    """The manifest of a file; raises `Damaged`."""
+    with _opened(path) as archive:
+        return _manifest(archive)
+
+
+def read(path):
+    """`(manifest, dict of arrays)`; raises `Damaged`."""
+    with _opened(path) as archive:
+        manifest = _manifest(archive)
+        arrays = {}
+        for name, kind in manifest["dtypes"].items():
+            with archive.open(f"{name}.npy") as entry:
+                array = np.lib.format.read_array(entry, allow_pickle=False)
+                if entry.read(1):
+                    raise ValueError(f"{name} is longer than it says")
+            arrays[name] = array if array.dtype.name == kind else _special(array, kind)
+        return manifest, arrays
+
+
+@contextlib.contextmanager
+def _opened(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except FileNotFoundError:
+        raise ValueError(f"There is no checkpoint at {path}.") from None
+    except IsADirectoryError:
+        raise ValueError(f"A checkpoint is a file. Received the directory {path}") from None
+    except DAMAGE as error:
+        raise Damaged(f"{path} is damaged or no checkpoint: {error}") from None
+
+
+def _manifest(archive):
+    manifest = json.loads(archive.read(MANIFEST))
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("dtypes"), dict):
+        raise ValueError("its manifest is not one")
+    return manifest
+
+
+def _plain(array):
+    # NumPy's format does not know the 16-bit floats of other packages.
+    if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
+        return array.view(f"uint{8 * array.dtype.itemsize}")
+    return array
+
+
+def _special(array, kind):
+    import ml_dtypes
+
+    dtype = np.dtype(getattr(ml_dtypes, kind, None) or "void")
+    if dtype.kind == "V" and dtype.itemsize != array.dtype.itemsize:
+        raise ValueError(f"an array of dtype {kind} is stored as {array.dtype.name}")
+    return array.view(dtype)
+
+
+def _sync_directory(path):
+    # Without it the new name may be lost with the power. Windows cannot, and need not.
+    if os.name == "posix":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

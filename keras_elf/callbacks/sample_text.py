@@ -1,0 +1,120 @@
+"""Text written in the middle of training."""
+
+import pathlib
+import time
+
+import keras
+
+from keras_elf import checks
+from keras_elf.callbacks.clock import StepCallback, is_due
+from keras_elf.callbacks.records import RecordFile
+
+OPTIONS = ("num_steps", "sampler", "guidance_scale", "self_cond_guidance_scale", "length")
+OPTIONS = (*OPTIONS, "batch_size", "use_averages")
+
+
+@keras.saving.register_keras_serializable(package="keras_elf")
+class SampleText(StepCallback):
+    """Writes text with the averaged weights, each so many optimizer steps.
+
+    Training does not notice: no seed of its own is used and the weights come back bit by bit.
+    The same seed each time lets the texts be compared over the run.
+
+    Args:
+        every_n_steps: int. Optimizer steps between samples. Defaults to `1000`.
+        num_samples: int. Unconditional texts a time. Defaults to `2`; without meaning where
+            `inputs` are given.
+        inputs: conditions, as in `ELFGenerator.generate`. Defaults to `None`.
+        seed: int. Seed of the samples. Defaults to `0`.
+        path: path of a file that gets a line of JSON each time, with `step`, `epoch`, `texts`
+            and `seconds`. A run that `ResumableCheckpoint` resumes goes on in it. Defaults to
+            `None`.
+        print_fn: function of one string that shows the texts, or `None`. Defaults to `print`.
+        **options: `num_steps`, `sampler`, `guidance_scale`, `self_cond_guidance_scale`,
+            `length`, `batch_size`, `use_averages`, as in `ELFGenerator.generate`.
+
+    Raises:
+        ValueError: for arguments out of range, or what the model cannot generate, which is
+            found before training starts.
+        TypeError: for unknown options.
+    """
+
+    def __init__(
+        self,
+        every_n_steps=1000,
+        num_samples=2,
+        *,
+        inputs=None,
+        seed=0,
+        path=None,
+        print_fn=print,
+        **options,
+    ):
+        super().__init__()
+        checks.no_unknown("SampleText", options, OPTIONS)
+        self.every_n_steps = checks.integer("every_n_steps", every_n_steps, minimum=1)
+        self.num_samples = checks.integer("num_samples", num_samples, minimum=1)
+        self.seed = checks.integer("seed", seed, minimum=0, maximum=2**31 - 1)
+        for name in ("num_steps", "batch_size"):
+            if options.get(name) is not None:
+                options[name] = checks.integer(name, options[name], minimum=1)
+        if path is not None and (not isinstance(path, (str, pathlib.Path)) or not str(path)):
+            raise ValueError(f"`path` must be a path. Received: {path!r}")
+        if path is not None and pathlib.Path(path).is_dir():
+            raise ValueError(f"`path` must be a file. Received the directory {path}")
+        if print_fn is not None and not callable(print_fn):
+            raise ValueError(f"`print_fn` must be a function or None. Received: {print_fn!r}")
+        if path is None and print_fn is None:
+            raise ValueError("One of `path` and `print_fn` must be given. Received: None, None")
+        self.inputs, self.print_fn, self.options = inputs, print_fn, options
+        self.path = None if path is None else pathlib.Path(path)
+        self._records = None
+
+    def before_fit(self, model, x, callbacks, settings):
+        names = ("sampler", "num_steps", "guidance_scale", "self_cond_guidance_scale", "length")
+        found = model._generation_settings(*(self.options.get(name) for name in names))
+        if self.inputs is not None:
+            model._condition_rows(self.inputs, None, found)
+        return super().before_fit(model, x, callbacks, settings)
+
+    def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        if self.path is not None:
+            self._records = RecordFile(self.path)
+            self._records.open(self.clock.step, self.clock.resuming, "SampleText")
+
+    def after_step(self, before, step):
+        if not is_due(self.every_n_steps, before, step):
+            return
+        began = time.monotonic()
+        texts = self.model.generate(
+            self.inputs,
+            self.num_samples if self.inputs is None else None,
+            seed=self.seed,
+            verbose=False,
+            **self.options,
+        )
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        texts = [text if isinstance(text, str) else text.tolist() for text in texts]
+        if self.print_fn is not None:
+            lines = [f"  {text}" for text in texts]
+            self.print_fn("\n".join([f"\nStep {step}, written with the averages:", *lines]))
+        if self._records is not None:
+            seconds = round(time.monotonic() - began, 3)
+            record = {"step": step, "epoch": self.clock.epoch, "texts": texts, "seconds": seconds}
+            self._records.append(record)
+
+    def after_fit(self):
+        super().after_fit()
+        if self._records is not None:
+            self._records.close()
+            self._records = None
+
+    def get_config(self):
+        names = ("every_n_steps", "num_samples", "inputs", "seed")
+        config = {name: getattr(self, name) for name in names}
+        options = dict(self.options)
+        if hasattr(options.get("sampler"), "get_config"):
+            options["sampler"] = keras.saving.serialize_keras_object(options["sampler"])
+        path = None if self.path is None else str(self.path)
+        return {**config, "path": path, **options}

@@ -1,0 +1,139 @@
+"""What happened at which step: CSV for people and scripts, event files for TensorBoard."""
+
+import pathlib
+import time
+
+import keras
+from keras import ops
+
+from keras_elf import checks
+from keras_elf.callbacks.clock import StepCallback, is_due, synchronise
+from keras_elf.callbacks.event_file import EventFile
+from keras_elf.callbacks.records import RecordFile
+
+LOSSES = ("loss", "denoise_loss", "decode_loss")
+COLUMNS = ("step", "epoch", "batch", *LOSSES, "gradient_norm", "learning_rate")
+COLUMNS = (*COLUMNS, "tokens_per_second", "seconds", *(f"val_{name}" for name in LOSSES))
+
+
+@keras.saving.register_keras_serializable(package="keras_elf")
+class TrainingLog(StepCallback):
+    """Logs losses of both branches, gradient norm, learning rate and tokens a second.
+
+    Losses are those of the very step, not the means over the epoch that Keras reports. The
+    columns are `step` (optimizer steps), `epoch` (from 0), `batch` (batches of the epoch that
+    are done), `loss`, `denoise_loss`, `decode_loss` (empty where a batch had no row of that
+    branch), `gradient_norm` (global, before the clip; for `keras_elf.optimizers`),
+    `learning_rate` (of that step), `tokens_per_second` (positions of the batches over the
+    time since the last line, what other callbacks did in it included), `seconds` (since `fit`
+    began), and `val_loss`, `val_denoise_loss`, `val_decode_loss` in lines at the end of epochs.
+
+    A run that `ResumableCheckpoint` resumes goes on in the same file: lines of steps after the
+    checkpoint, which it trains again, are taken out.
+
+    Args:
+        path: path of the CSV file, or `None` for none.
+        every_n_steps: int. A line each so many optimizer steps, and at the end of each epoch.
+            To read the losses, the host waits for the device. Defaults to `10`.
+        tensorboard: path of a directory for TensorBoard, or `None` for none.
+
+    Raises:
+        ValueError: for arguments out of range; in `fit`, for a file that holds other things or
+            the log of another run.
+    """
+
+    def __init__(self, path=None, every_n_steps=10, tensorboard=None):
+        super().__init__()
+        if path is None and tensorboard is None:
+            raise ValueError("One of `path` and `tensorboard` must be given. Received: None, None")
+        self.path = _path("path", path)
+        self.tensorboard = _path("tensorboard", tensorboard)
+        if self.path is not None and self.path.is_dir():
+            raise ValueError(f"`path` must be a file. Received the directory {path}")
+        if self.tensorboard is not None and self.tensorboard.is_file():
+            raise ValueError(f"`tensorboard` must be a directory. Received the file {tensorboard}")
+        self.every_n_steps = checks.integer("every_n_steps", every_n_steps, minimum=1)
+        self._table = self._events = None
+
+    def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        step = self.clock.step
+        if self.path is not None:
+            self._table = RecordFile(self.path, COLUMNS)
+            self._table.open(step, self.clock.resuming, "TrainingLog")
+        if self.tensorboard is not None:
+            self._events = EventFile(self.tensorboard, step)
+        self._began = time.monotonic()
+        self._logged = step
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._mark()
+
+    def after_step(self, before, step):
+        if is_due(self.every_n_steps, before, step):
+            self._log({})
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._step = self.clock.step
+        validation = {f"val_{name}": (logs or {}).get(f"val_{name}") for name in LOSSES}
+        validation = {name: value for name, value in validation.items() if value is not None}
+        if self._logged != self.clock.step or validation:
+            self._log(validation)
+
+    def after_fit(self):
+        super().after_fit()
+        for target in (self._table, self._events):
+            if target is not None:
+                target.close()
+        self._table = self._events = None
+
+    def get_config(self):
+        return {
+            "path": None if self.path is None else str(self.path),
+            "every_n_steps": self.every_n_steps,
+            "tensorboard": None if self.tensorboard is None else str(self.tensorboard),
+        }
+
+    def _log(self, more):
+        clock, optimizer = self.clock, self.model.optimizer
+        synchronise(self.model)
+        report = self.model.step_report.read()
+        values = {name: report[name] for name in LOSSES}
+        for name in ("denoise", "decode"):
+            if report[f"{name}_count"] == 0:
+                del values[f"{name}_loss"]
+        if hasattr(optimizer, "gradient_norm"):
+            values["gradient_norm"] = float(ops.convert_to_numpy(optimizer.gradient_norm))
+        values["learning_rate"] = learning_rate(optimizer, clock.step)
+        now = time.monotonic()
+        batches = clock.micro_step - self._marked_step
+        if batches and now > self._marked_time:
+            values["tokens_per_second"] = report["tokens"] * batches / (now - self._marked_time)
+        values["seconds"] = now - self._began
+        values |= more
+        self._logged = clock.step
+        self._mark()
+        if self._table is not None:
+            place = {"step": clock.step, "epoch": clock.epoch, "batch": clock.batch}
+            self._table.append(place | values)
+        if self._events is not None:
+            self._events.scalars(clock.step, values)
+
+    def _mark(self):
+        self._marked_step, self._marked_time = self.clock.micro_step, time.monotonic()
+
+
+def learning_rate(optimizer, step):
+    """The learning rate of the step that made the optimizer's count `step`."""
+    rate = optimizer._learning_rate
+    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        return float(ops.convert_to_numpy(rate(max(step - 1, 0))))
+    return float(ops.convert_to_numpy(optimizer.learning_rate))
+
+
+def _path(name, value):
+    if value is None:
+        return None
+    if not isinstance(value, (str, pathlib.Path)) or not str(value):
+        raise ValueError(f"`{name}` must be a path. Received: {value!r}")
+    return pathlib.Path(value)

@@ -1,0 +1,175 @@
+"""The model that a plan trains: a preset, a preset's sizes, or one made for the text."""
+
+import itertools
+
+from keras_elf.cli.plan import Plan
+
+# Enough for the pieces of a vocabulary; a corpus may be larger than the memory.
+_MAX_SENTENCES = 200_000
+
+
+def new_model(plan: Plan, say):
+    """An `ELFGenerator` with preprocessor, ready to be compiled.
+
+    Args:
+        plan: `Plan`.
+        say: callable that shows the user a line.
+    """
+    import keras
+
+    keras.utils.set_random_seed(plan.seed)
+    if plan.preset is None:
+        return _for_text(plan, say)
+    from keras_elf.models import ELFBackbone, ELFGenerator, bundled
+
+    settings = {"dtype": plan.dtype, "seed": plan.seed}
+    published = plan.preset in bundled.directories() and not bundled.has_weights(plan.preset)
+    if not plan.from_scratch or not published:
+        say(f"Loading {plan.preset}")
+        model = ELFGenerator.from_preset(plan.preset, **settings)
+        _check_lengths(plan, model)
+        if not plan.from_scratch:
+            return model
+        config = model.backbone.get_config()
+        if model.backbone.tied_to is not None:
+            raise ValueError("`from_scratch` cannot keep an encoder that the network is tied to")
+        backbone = ELFBackbone.from_config(config)
+        return ELFGenerator.from_config({**model.get_config(), **_parts(model, backbone)})
+    from keras_elf.models import ELFPreprocessor
+
+    say(f"A new network of the sizes of {plan.preset}, with the text encoder it has")
+    lengths = {"sequence_length": plan.sequence_length, "condition_length": plan.condition_length}
+    lengths = {name: value for name, value in lengths.items() if value is not None}
+    preprocessor = ELFPreprocessor.from_preset(plan.preset, **lengths)
+    return ELFGenerator.from_preset(
+        plan.preset,
+        load_weights=False,
+        preprocessor=preprocessor,
+        encoder=_pretrained_encoder(plan),
+        sequence_length=preprocessor.sequence_length,
+        **settings,
+    )
+
+
+def _parts(model, backbone):
+    return {"backbone": backbone, "encoder": model.encoder, "preprocessor": model.preprocessor}
+
+
+def _pretrained_encoder(plan):
+    from keras_elf import hub
+    from keras_elf.checkpoints.released_presets import ENCODER_FILES
+    from keras_elf.encoders import T5Encoder
+    from keras_elf.models import bundled
+
+    directory = plan.encoder
+    if directory is None:
+        repository = bundled.information(plan.preset)["encoder"]
+        directory = hub.download(repository, ENCODER_FILES).path
+    return T5Encoder.from_transformers(directory)
+
+
+def _check_lengths(plan, model):
+    wrong = {
+        name: value
+        for name, value in (
+            ("sequence_length", plan.sequence_length),
+            ("condition_length", plan.condition_length),
+        )
+        if value is not None and value != getattr(model.preprocessor, name, None)
+    }
+    if wrong:
+        raise ValueError(
+            f"{plan.preset} has lengths of its own, which its weights were trained for: leave out "
+            f"{wrong}"
+        )
+
+
+def _for_text(plan, say):
+    """Tokenizer, encoder and network of the plan's sizes, the first two trained on the text."""
+    import keras_hub
+
+    from keras_elf import data
+    from keras_elf.encoders import TransformerEncoder, pretrain
+    from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
+
+    say(f"A tokenizer of {plan.vocabulary_size} pieces for {plan.data}")
+    texts, conditional = _texts(plan)
+    proto = data.train_sentencepiece(texts, plan.vocabulary_size, max_sentences=_MAX_SENTENCES)
+    length = plan.sequence_length or 64
+    preprocessor = ELFPreprocessor(
+        keras_hub.models.T5Tokenizer(proto=proto),
+        sequence_length=length,
+        condition_length=plan.condition_length or (length // 2 if conditional else None),
+        # Where the model must say itself when it is done, it learns to.
+        pad_with="end" if conditional else "pad",
+    )
+    say(f"A text encoder, {plan.encoder_steps} steps on masked tokens")
+    encoder = TransformerEncoder(
+        plan.vocabulary_size, plan.latent_dim, plan.encoder_depth, num_heads=plan.num_heads
+    )
+    rows = load(plan, preprocessor, max_examples=plan.encoder_steps * plan.batch_size)
+    count = min(plan.encoder_steps, len(rows)) * rows.batch_size
+    rows = _first_rows(rows, count)
+    epochs = max(1, round(plan.encoder_steps * plan.batch_size / count))
+    statistics = pretrain(
+        encoder, rows, epochs=epochs, batch_size=plan.batch_size, seed=plan.seed, verbose=0
+    )
+    return ELFGenerator(
+        ELFBackbone(
+            vocabulary_size=plan.vocabulary_size,
+            latent_dim=plan.latent_dim,
+            depth=plan.depth,
+            hidden_size=plan.hidden_size,
+            num_heads=plan.num_heads,
+            bottleneck_dim=plan.bottleneck_dim,
+            dtype=plan.dtype,
+        ),
+        encoder,
+        preprocessor,
+        latent_mean=statistics["latent_mean"],
+        latent_std=statistics["latent_std"],
+        label_drop_probability=plan.label_drop_probability if conditional else 0.0,
+        num_steps=plan.num_steps,
+        seed=plan.seed,
+    )
+
+
+def load(plan, preprocessor, spec=None, **kwargs):
+    """`keras_elf.data.load_dataset` with the plan's fields, lengths and seed."""
+    from keras_elf import data
+
+    return data.load_dataset(
+        plan.data if spec is None else spec,
+        preprocessor,
+        batch_size=plan.batch_size,
+        target=plan.target,
+        condition=plan.condition,
+        seed=plan.seed,
+        **kwargs,
+    )
+
+
+def _texts(plan):
+    """All texts of the data, conditions among them, and whether it has conditions."""
+    from keras_elf.data.sources import open_source
+    from keras_elf.data.sources.fields import Fields
+
+    fields = Fields(plan.target, plan.condition)
+    source = open_source(plan.data, fields)
+    first = source.peek()
+    if first is None:
+        raise ValueError(f"{plan.data} holds no text")
+    condition, target = fields.pick(*first)
+    if not isinstance(target, str):
+        raise ValueError(f"{plan.data} holds token ids: name the `preset` whose tokenizer they are")
+    picked = (fields.pick(place, record) for place, record in source)
+    texts = itertools.chain.from_iterable(picked)
+    return (text for text in texts if text and text.strip()), condition is not None
+
+
+def _first_rows(rows, count):
+    import numpy as np
+
+    batches = [rows.batch_at(step) for step in range(max(1, count // rows.batch_size))]
+    names = ("token_ids", "is_cond", "is_valid")
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in names}
