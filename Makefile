@@ -46,9 +46,10 @@ lint: $(STAMP)
 	$(PY) -m ruff format --check .
 
 # Every run is made, whether or not an earlier one failed, two at a time, since compiling keeps one
-# core busy. The output closes with the summary line that pytest gave for each run. What computes
-# nothing on a backend runs on PyTorch, which starts fastest, and without TensorFlow, where of the
-# others those run that could notice its absence.
+# core busy. The output closes with the summary line that pytest gave for each run. PyTorch, which
+# needs no compiler, runs every test. JAX and TensorFlow leave out those marked `slow` (run them with
+# `pytest -m slow`) and those that compute nothing on a backend; the run without TensorFlow makes
+# these, and those that could notice its absence.
 test: lint
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@echo "Four runs, two at a time, up to half an hour; progress in $(LOGS)/"
@@ -58,8 +59,8 @@ test: lint
 	    || echo "$$1" >> $(LOGS)/failed; \
 	  echo "finished: $$1"; \
 	}; \
-	( run jax jax 0 "not backend_free"; run without-tensorflow jax 1 "backend_free or without_tensorflow" ) & \
-	( run tensorflow tensorflow 0 "not backend_free"; run torch torch 0 "" ) & \
+	( run jax jax 0 "not backend_free and not slow"; run without-tensorflow jax 1 "backend_free or without_tensorflow" ) & \
+	( run tensorflow tensorflow 0 "not backend_free and not slow"; run torch torch 0 "" ) & \
 	wait; \
 	for log in $(RUNS); do echo; echo "== $$log"; cat "$(LOGS)/$$log.log"; done; \
 	echo; echo "== summaries: $(RUNS)"; \

@@ -88,6 +88,7 @@ UNREGISTERED = {
     "SampleNoise",
     "Sampler",
     "SamplingState",
+    "TextDataset",
     "TokenBatches",
 }
 

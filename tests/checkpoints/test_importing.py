@@ -123,6 +123,7 @@ def test_whole_model_with_encoder_and_tokenizer(tmp_path):
     assert len(model.generate(num_samples=2, num_steps=1, seed=0, verbose=False)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [4.0, 3.0, 2.7, 1.5])
 @pytest.mark.parametrize("hidden_size", [32, 36, 1056])
 def test_sizes_are_read_from_shapes(hidden_size, ratio):

@@ -95,6 +95,7 @@ def test_without_weights_only_the_vocabulary_is_downloaded(hub, tmp_path):
     assert cached(tmp_path) == ["tokenizer"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_download_goes_on(hub, tmp_path):
     hub.cut_after(200_000, times=1)
     ELFGenerator.from_preset(NAME)
@@ -102,6 +103,7 @@ def test_an_interrupted_download_goes_on(hub, tmp_path):
     assert any(r and r.startswith("bytes=") and not r.startswith("bytes=0-") for r in resumed)
 
 
+@pytest.mark.slow
 def test_a_corrupted_file_is_refused(hub, tmp_path):
     hub.corrupt("checkpoint_3")
     with pytest.raises(HubError, match="checkpoint_3.*(sha256|hash)"):
@@ -131,6 +133,7 @@ def test_no_network_and_no_cache_names_two_ways_out(hub, tmp_path, monkeypatch):
     assert hub.requests == [] and cached(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_broken_preset(hub, tmp_path, monkeypatch):
     """The conversion fails in the middle of writing; the next call succeeds."""
     from keras_elf.checkpoints import manifest

@@ -111,6 +111,7 @@ def test_masking_of_the_objective():
     assert tuple(out["logits"].shape) == (64, 16, small.VOCABULARY_SIZE)
 
 
+@pytest.mark.slow
 def test_pretraining_learns_and_freezes():
     keras.utils.set_random_seed(0)
     encoder = TransformerEncoder(small.VOCABULARY_SIZE, 16, depth=1, num_heads=2)

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 from keras_elf import layers
 from tests.layers.alone import VOCABULARY, WIDTH, array, build, randomise
@@ -27,6 +28,7 @@ def test_lora_on_an_inner_dense(tmp_path):
     np.testing.assert_allclose(array(loaded(x)), after, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_int8_stays_close():
     """Tied rows become integers with a scale each, which the logits must not forget."""
     ids = keras.Input((None,), dtype="int32")

@@ -120,6 +120,7 @@ def test_heads(backbone):
     assert len(backbone.trainable_variables) == len(backbone.variables)
 
 
+@pytest.mark.slow
 def test_mixed_bfloat16_keeps_heads_in_float32():
     keras.utils.set_random_seed(0)
     plain = small.enliven_backbone(small.backbone())

@@ -6,7 +6,6 @@ import math
 import pathlib
 
 import keras
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,6 +72,7 @@ def test_settings_are_the_published_ones(name):
     assert rows["pad_with"] == ("end" if conditional else "pad")
 
 
+@pytest.mark.slow
 def test_files_are_those_that_make_writes(tmp_path):
     """One preset stands for all: none was edited by hand."""
     spec = importlib.util.spec_from_file_location("make_presets", MAKE)
@@ -82,6 +82,7 @@ def test_files_are_those_that_make_writes(tmp_path):
         assert json.loads((bundled.directory("elf_b_de_en") / file).read_text()) == content, file
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     depth=st.integers(1, 3),
@@ -111,11 +112,9 @@ def test_parameters_are_counted_without_building(depth, heads, ratio, tokens, vo
 
 def test_a_preset_that_needs_no_network():
     model = ELFGenerator.from_preset("elf_nano_kjv")
-    one, two = (model.generate(num_samples=2, num_steps=2, seed=s, verbose=False) for s in (0, 1))
+    one, two = (model.generate(num_samples=2, num_steps=1, seed=s, verbose=False) for s in (0, 1))
     assert one != two and all(text.strip() for text in one)
     assert model.backbone.count_params() == ELFGenerator.presets["elf_nano_kjv"]["parameters"]
-    loss = model.evaluate(["In the beginning God created the heaven and the earth."], verbose=0)
-    assert np.isfinite(loss).all()
 
 
 def test_unknown_names_get_a_suggestion():

@@ -21,6 +21,7 @@ def saved(tmp_path_factory):
     return folder, fresh_process.numbers(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", OTHERS)
 def test_same_numbers(saved, backend):
     hidden = backend in sys.modules and sys.modules[backend] is None

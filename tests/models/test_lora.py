@@ -93,6 +93,7 @@ def test_adapters_alone_come_back_onto_a_fresh_preset(trained, preset, tmp_path)
         narrow.load_lora_weights(tmp_path / "verses.lora.h5")
 
 
+@pytest.mark.slow
 def test_adapters_of_integer_weights(preset, tmp_path):
     model, losses, before = adapted(preset, quantise=True, epochs=3)
     assert np.isfinite(losses).all()
@@ -109,6 +110,7 @@ def test_adapters_of_integer_weights(preset, tmp_path):
     assert 0 < error(found, outputs) < 0.05 * np.abs(outputs["logits"]).max()
 
 
+@pytest.mark.slow
 def test_quantising_after_lora_keeps_the_adapters():
     backbone = small.backbone()
     backbone.enable_lora(2)

@@ -28,6 +28,7 @@ class OnlyIds(keras.utils.PyDataset):
         return ({"token_ids": self.ids},)
 
 
+@pytest.mark.slow
 def test_masks_may_be_left_out_of_a_dataset(model):
     whole = small.rows(3)
     full = model.evaluate(whole, return_dict=True, verbose=0, batch_size=3)

@@ -68,6 +68,7 @@ def test_preset_in_a_fresh_process_gives_the_same_bits(int8):
             assert np.array_equal(found[name], outputs[name]), name
 
 
+@pytest.mark.slow
 def test_keras_file_and_text(int8):
     model, _, _, folder = int8
     loaded = keras.saving.load_model(folder / "model.keras")
@@ -93,6 +94,7 @@ def test_file_size(int8):
     assert integers < 0.4 * exact
 
 
+@pytest.mark.slow
 def test_modes_and_filters_are_remembered():
     backbone = small.enliven_backbone(small.backbone())
     backbone.quantize("int8", filters="mlp")
@@ -112,6 +114,7 @@ def test_a_configuration_of_keras_is_remembered():
     assert again(backbone).blocks[0].attn.qkv.inputs_quantizer is None
 
 
+@pytest.mark.slow
 def test_of_a_tied_encoder_only_the_table_becomes_integers():
     model = small.generator("transformer", tied=True, preprocessor=None)
     model.backbone.quantize("int8")
@@ -147,6 +150,7 @@ def test_what_cannot_work_is_refused(tmp_path):
     assert model.encoder.token_embedding not in quantizable_layers(backbone)
 
 
+@pytest.mark.slow
 def test_quantise_starts_from_the_averages():
     model, floats = trained(), trained()
     floats.set_weights(floats.get_weights())
