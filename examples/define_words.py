@@ -88,10 +88,9 @@ def main(arguments=None):
     elf.compile(optimizer=keras_elf.optimizers.Muon(schedule, ema_momentum=0.99))
     report = {"before training": scores(elf, held_out)}
     batches = keras_elf.data.TokenBatches(rows, batch_size=options.batch)
-    each = min(options.steps, 200)
-    history = elf.fit(
-        batches, steps_per_epoch=each, epochs=options.steps // each, shuffle=False, verbose=2
-    )
+    each = min(options.steps, len(batches))
+    epochs = max(1, round(options.steps / each))
+    history = elf.fit(batches, steps_per_epoch=each, epochs=epochs, shuffle=False, verbose=2)
     report["trained"] = scores(elf, held_out)
     report["trained, no guidance"] = scores(elf, held_out, guidance_scale=1.0)
     report["trained, another word"] = scores(elf, held_out, shuffled=True)

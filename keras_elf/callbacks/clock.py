@@ -141,7 +141,7 @@ class StepCallback(keras.callbacks.Callback):
             if self.needs_position:
                 _check_positions(self, x, settings)
                 return clock.wrap(x, settings)
-            if positionable(x) and not settings.get("shuffle"):
+            if positionable(x) and x.workers <= 1 and not settings.get("shuffle"):
                 return clock.wrap(x, settings)
         return x
 

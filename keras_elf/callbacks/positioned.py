@@ -34,11 +34,8 @@ class PositionedBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, dataset):
-        super().__init__(
-            workers=dataset.workers,
-            use_multiprocessing=dataset.use_multiprocessing,
-            max_queue_size=dataset.max_queue_size,
-        )
+        # Keras's workers would fetch batches of an epoch before it is known where it starts.
+        super().__init__(workers=1)
         self.dataset = dataset
         self.skip = 0
         self.ended = False

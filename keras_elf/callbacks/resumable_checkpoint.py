@@ -5,16 +5,13 @@ import pathlib
 import time
 import warnings
 
-import filelock
 import keras
 
 from keras_elf import checks
-from keras_elf.callbacks import archive, state
+from keras_elf.callbacks import state
+from keras_elf.callbacks.checkpoint_directory import CheckpointDirectory
 from keras_elf.callbacks.clock import StepCallback, is_due
 from keras_elf.version import __version__
-
-FORMAT = 1
-SUFFIX = ".checkpoint"
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -34,7 +31,8 @@ class ResumableCheckpoint(StepCallback):
     `keras_elf.data.TokenBatches`, or a `keras.utils.PyDataset` with `position` (a dict with
     `epoch`) and `skip_to(epoch, batch)`, of which `dataset[i]` is batch i of the epoch after
     `skip_to(epoch, 0)`. Keras's own shuffling of a dataset's batches, which no seed of the
-    dataset governs, is switched off. Not saved: the state of other callbacks.
+    dataset governs, is switched off, and so are its `workers`: they run ahead into the next
+    epoch. Not saved: the state of other callbacks.
 
     Example:
 
@@ -94,14 +92,12 @@ class ResumableCheckpoint(StepCallback):
         self.keep = checks.integer("keep", keep, minimum=1)
         self.last_saved = None
         self._requested = False
-        self._restored = self._restored_model = self._lock = None
-        self._own = False
+        self._restored = self._restored_model = None
+        self._files, self._own = CheckpointDirectory(self.directory), False
 
     def checkpoints(self):
         """Paths of the checkpoints there are, oldest first."""
-        if not self.directory.is_dir():
-            return []
-        return sorted(self.directory.glob(f"step-*{SUFFIX}"))
+        return self._files.checkpoints()
 
     def restore(self, model, path=None):
         """Bring a compiled model to where a checkpoint was saved; `fit` then goes on there.
@@ -117,14 +113,9 @@ class ResumableCheckpoint(StepCallback):
             ValueError: if there is none, it is damaged, or it does not fit; the model is then
                 as it was.
         """
-        if path is None:
-            found = self.checkpoints()
-            if not found:
-                raise ValueError(f"There is no checkpoint in {self.directory}.")
-            path = found[-1]
         if getattr(model, "optimizer", None) is None:
             raise ValueError("`model` must be compiled. Received a model without an optimizer")
-        manifest, arrays = self._read(pathlib.Path(path))
+        path, manifest, arrays = self._files.read(path)
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         here = state.settings(model)
@@ -148,7 +139,7 @@ class ResumableCheckpoint(StepCallback):
 
     def before_fit(self, model, x, callbacks, settings):
         x = super().before_fit(model, x, callbacks, settings)
-        self._acquire()
+        self._files.acquire()
         self._requested = False
         self._data = self.clock.data.fingerprint()
         if self._restored is None and self.resume and self.checkpoints():
@@ -156,7 +147,7 @@ class ResumableCheckpoint(StepCallback):
         if self._restored is None:
             self._settings = state.settings(model)
             self._history = []
-            self._refuse_foreign_checkpoints(model)
+            self._refuse_foreign_checkpoints()
             return x
         if self._restored_model is not model:
             raise ValueError("The checkpoint was restored into another model than this one.")
@@ -170,18 +161,16 @@ class ResumableCheckpoint(StepCallback):
     def after_fit(self):
         super().after_fit()
         self._restored = self._restored_model = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._files.release()
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
         self._saved_at = None
         self._saved_time = time.monotonic()
-        self._before_test = self._generators = None
+        self._before_validation = self._generators = None
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._before_test, self._late_start = None, False
+        self._before_validation, self._late_start = None, False
         if self._restored is not None:
             self._recall_history()
             # Keras has just reset the running means of the epoch.
@@ -200,12 +189,17 @@ class ResumableCheckpoint(StepCallback):
             self._generators = None
         super().on_train_batch_begin(batch, logs)
 
-    def on_test_begin(self, logs=None):
-        # The validation of an epoch that was stopped half way would replace its running means.
-        self._before_test = state.collect(self.model, only=("metrics",)) | state.generators()
+    def before_validation(self):
+        """Called by `ELFGenerator.fit` before it validates."""
+        # The validation of an epoch that was stopped half way would replace its running means,
+        # and on PyTorch draw from the generator of the dropout.
+        means = state.collect(self.model, only=("metrics",))
+        # Copies: on a CPU the arrays are the very memory of the variables.
+        self._before_validation = {n: a.copy() for n, a in means.items()} | state.generators()
 
     def on_epoch_end(self, epoch, logs=None):
         if self.clock.complete:
+            self._before_validation = None  # The next epoch has means of its own.
             if self._late_start or not self.clock.data.ended:
                 state.draw_as_loader()
             self._history.append([epoch, dict(logs or {})])
@@ -237,7 +231,7 @@ class ResumableCheckpoint(StepCallback):
         if number == self._saved_at:
             return self.last_saved
         arrays = state.collect(self.model)
-        arrays |= self._before_test or state.generators()
+        arrays |= self._before_validation or state.generators()
         bad = state.nonfinite(arrays)
         self._saved_at, self._saved_time = number, time.monotonic()
         if bad:
@@ -249,7 +243,6 @@ class ResumableCheckpoint(StepCallback):
             )
             return None
         manifest = {
-            "format": FORMAT,
             **_software(),
             "step": self.clock.step,
             "position": self.clock.position,
@@ -257,48 +250,13 @@ class ResumableCheckpoint(StepCallback):
             "data": self._data,
             "history": self._history,
         }
-        path = self.directory / f"step-{number:010d}{SUFFIX}"
-        archive.write(path, manifest, arrays)
-        self.last_saved, self._own = path, True
-        for old in self.checkpoints()[: -self.keep]:
-            old.unlink(missing_ok=True)
-        return path
+        self.last_saved = self._files.write(number, manifest, arrays, self.keep)
+        self._own = True
+        return self.last_saved
 
     def get_config(self):
         names = ("every_n_steps", "every_seconds", "every_epoch", "keep", "resume", "strict")
         return {"directory": str(self.directory), **{name: getattr(self, name) for name in names}}
-
-    def _acquire(self):
-        self.directory.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(self.directory / ".lock")
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            raise ValueError(
-                f"Another run is using `directory` {self.directory}. Wait for it, or use another."
-            ) from None
-        self._lock = lock
-        for left_over in self.directory.glob(f".step-*{SUFFIX}.*.tmp"):
-            left_over.unlink(missing_ok=True)
-
-    def _read(self, path):
-        others = [p for p in self.checkpoints() if p != path]
-        try:
-            manifest = archive.read_manifest(path)
-            number = manifest.get("format")
-            if not isinstance(number, int) or number > FORMAT:
-                raise ValueError(
-                    f"{path} was written by a newer keras_elf ({manifest.get('keras_elf')}; this "
-                    f"is {__version__}). Update keras_elf to read it."
-                )
-            manifest, arrays = archive.read(path)
-            missing = [name for name in _MANIFEST if name not in manifest]
-            if missing:
-                raise archive.Damaged(f"{path} is damaged: its manifest lacks {missing}")
-            return manifest, arrays
-        except archive.Damaged as error:
-            hint = f" To go on from {others[-1]} instead, move it away." if others else ""
-            raise ValueError(f"{error}.{hint}") from None
 
     def _compare(self, saved, here, path, kind):
         found = state.differences(saved, here)
@@ -309,13 +267,10 @@ class ResumableCheckpoint(StepCallback):
                 "`strict=False` to go on with the new ones."
             )
 
-    def _refuse_foreign_checkpoints(self, model):
-        found = self.checkpoints()
-        if not found:
-            return
+    def _refuse_foreign_checkpoints(self):
+        newest = self._files.newest_number()
         self.clock.on_train_begin()
-        newest = int(found[-1].name[len("step-") : -len(SUFFIX)])
-        if not self._own or newest > self.clock.micro_step:
+        if newest >= 0 and (not self._own or newest > self.clock.micro_step):
             raise ValueError(
                 f"`directory` {self.directory} holds checkpoints of an earlier run. Pass "
                 "resume=True to go on from them, or use another directory."
@@ -330,7 +285,6 @@ class ResumableCheckpoint(StepCallback):
 
 
 _PLACE = ("step", "epoch", "batch")
-_MANIFEST = ("step", "position", "settings", "data", "history")
 
 
 def _software():

@@ -104,7 +104,9 @@ class TrainingLog(StepCallback):
                 del values[f"{name}_loss"]
         if hasattr(optimizer, "gradient_norm"):
             values["gradient_norm"] = float(ops.convert_to_numpy(optimizer.gradient_norm))
-        values["learning_rate"] = learning_rate(optimizer, clock.step)
+        # Keras's own optimizers read their schedules in batches.
+        steps = clock.step if hasattr(optimizer, "gradient_norm") else clock.micro_step
+        values["learning_rate"] = learning_rate(optimizer, steps)
         now = time.monotonic()
         batches = clock.micro_step - self._marked_step
         if batches and now > self._marked_time:

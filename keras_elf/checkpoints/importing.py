@@ -14,6 +14,7 @@ from keras_elf.checkpoints.names import is_transposed, variable_path
 from keras_elf.checkpoints.opening import open_checkpoint
 from keras_elf.checkpoints.sizes import backbone_sizes, check_sizes
 from keras_elf.encoders import T5Encoder, TextEncoder
+from keras_elf.initialization import weights_to_come
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor, bundled
 from keras_elf.models.preset_directory import written_whole
 from keras_elf.models.tokenizer import load_transformers_tokenizer
@@ -77,7 +78,8 @@ def import_checkpoint(
     encoder, tokenizer = _parts(encoder, tokenizer)
 
     with written_whole(preset_dir) as directory:
-        model = _model(preset, sizes, encoder, tokenizer, sequence_length)
+        with weights_to_come():
+            model = _model(preset, sizes, encoder, tokenizer, sequence_length)
         backbone = model if encoder is None else model.backbone
         source_name = f"{released.path} ({weights} weights)"
         named_arrays.assign(*_fitted(backbone, arrays), source_name, "the network")

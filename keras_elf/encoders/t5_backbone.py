@@ -23,24 +23,43 @@ ACTIVATIONS = {
 _BACKBONE_ACTIVATIONS = {"relu": "relu", "gelu_approximate": "gelu", "gelu": "gelu_exact"}
 
 
-def new_backbone(encoder):
-    """A random `T5Backbone` with the hyper-parameters of a `T5Encoder`, without dropout."""
+def new_encoder(encoder):
+    """Random layers with the hyper-parameters of a `T5Encoder`, as `take_encoder` gives them.
+
+    A whole `T5Backbone` would cost a decoder and a graph through all of its layers. One of a
+    single layer gives the table, the first block, the norm and the class of the other blocks.
+    """
     import keras_hub
 
+    common = {
+        "num_heads": encoder.num_heads,
+        "hidden_dim": encoder.latent_dim,
+        "intermediate_dim": encoder.intermediate_dim,
+        "key_value_dim": encoder.key_value_dim,
+        "dropout": 0.0,
+        "activation": ACTIVATIONS[encoder.activation],
+        "use_gated_activation": encoder.use_gated_activation,
+        "layer_norm_epsilon": encoder.layer_norm_epsilon,
+        "dtype": encoder.dtype_policy,
+    }
     with _no_mask_warnings():
-        return keras_hub.models.T5Backbone(
-            vocabulary_size=encoder.vocabulary_size,
-            num_layers=encoder.num_layers,
-            num_heads=encoder.num_heads,
-            hidden_dim=encoder.latent_dim,
-            intermediate_dim=encoder.intermediate_dim,
-            key_value_dim=encoder.key_value_dim,
-            dropout=0.0,
-            activation=ACTIVATIONS[encoder.activation],
-            use_gated_activation=encoder.use_gated_activation,
-            layer_norm_epsilon=encoder.layer_norm_epsilon,
-            dtype=encoder.dtype_policy,
+        backbone = keras_hub.models.T5Backbone(
+            vocabulary_size=encoder.vocabulary_size, num_layers=1, **common
         )
+        embedding, blocks, norm = take_encoder(backbone)
+        x = keras.Input((None, encoder.latent_dim), dtype=encoder.compute_dtype)
+        bias = keras.Input((encoder.num_heads, None, None), dtype=encoder.compute_dtype)
+        for i in range(1, encoder.num_layers):
+            block = type(blocks[0])(
+                is_decoder=False,
+                use_relative_attention_bias=False,
+                name=f"transformer_encoder_layer_{i}",
+                **common,
+            )
+            block(x, position_bias=bias)
+            blocks.append(block)
+    _forget_graph(blocks)
+    return embedding, blocks, norm
 
 
 def load_preset(preset, policy):
@@ -124,10 +143,14 @@ def take_encoder(backbone):
     embedding = backbone.token_embedding if tied else _copied_table(backbone.token_embedding)
     blocks, norm = list(backbone.encoder_transformer_layers), backbone.encoder_layer_norm
     # Each layer remembers the graph it was called in, and with it the whole decoder.
-    for layer in (embedding, *blocks, norm):
+    _forget_graph((embedding, *blocks, norm))
+    return embedding, blocks, norm
+
+
+def _forget_graph(layers):
+    for layer in layers:
         for attribute in ("_inbound_nodes", "_outbound_nodes"):
             getattr(layer, attribute, []).clear()
-    return embedding, blocks, norm
 
 
 def _copied_table(source):

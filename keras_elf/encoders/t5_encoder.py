@@ -6,6 +6,7 @@ from keras import ops
 from keras_elf import checks
 from keras_elf.encoders import t5_backbone, t5_files, t5_weights
 from keras_elf.encoders.text_encoder import TextEncoder
+from keras_elf.initialization import weights_to_come
 
 _DTYPES = ("float32", "bfloat16", "mixed_bfloat16")
 
@@ -89,9 +90,11 @@ class T5Encoder(TextEncoder):
         self.use_gated_activation = bool(use_gated_activation)
         self.layer_norm_epsilon = checks.number("layer_norm_epsilon", layer_norm_epsilon, minimum=0)
         if backbone is None:
-            backbone = t5_backbone.new_backbone(self)
-        t5_backbone.check_fit(self, backbone)
-        self.token_embedding, self.blocks, self.final_norm = t5_backbone.take_encoder(backbone)
+            parts = t5_backbone.new_encoder(self)
+        else:
+            t5_backbone.check_fit(self, backbone)
+            parts = t5_backbone.take_encoder(backbone)
+        self.token_embedding, self.blocks, self.final_norm = parts
         self.seal()
 
     @classmethod
@@ -130,7 +133,8 @@ class T5Encoder(TextEncoder):
         """
         config = t5_files.read_config(directory)
         arrays = t5_files.read_arrays(directory)
-        encoder = cls(**config, dtype=dtype, **{"trainable": False, **kwargs})
+        with weights_to_come():
+            encoder = cls(**config, dtype=dtype, **{"trainable": False, **kwargs})
         t5_weights.assign_weights(encoder, arrays, source=str(directory))
         return encoder
 

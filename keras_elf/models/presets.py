@@ -1,8 +1,11 @@
 """`save_to_preset` and `from_preset` of the models, on top of keras_hub's."""
 
+import contextlib
+
 import keras
 
 from keras_elf import checks
+from keras_elf.initialization import weights_to_come
 from keras_elf.models import bundled, preset_directory
 from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
@@ -124,8 +127,10 @@ class BackbonePresets:
 
 
 def _loaded(path, load, load_weights, kwargs):
+    to_come = weights_to_come() if load_weights else contextlib.nullcontext()
     try:
-        return load(path, load_weights=load_weights, **kwargs)
+        with to_come:
+            return load(path, load_weights=load_weights, **kwargs)
     except (TypeError, ValueError, ImportError, MemoryError):
         raise
     except Exception as error:  # h5py, SentencePiece and TensorFlow have errors of their own

@@ -144,9 +144,12 @@ class Training:
         """
         if args:
             raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
-        if self._skip_validation and kwargs.get("_use_cached_eval_dataset"):
-            # Somebody waits for `fit` to stop.
-            return {}
+        if kwargs.get("_use_cached_eval_dataset"):  # This is `fit`'s validation.
+            if self._skip_validation:
+                return {}  # Somebody waits for `fit` to stop.
+            for callback in _members(_listed(kwargs.get("callbacks"))):
+                if hasattr(callback, "before_validation"):
+                    callback.before_validation()
         training_data.refuse_text(x)
         use_averages = kwargs.pop("use_averages", True)
         if training_data.is_materialised(x):

@@ -50,7 +50,7 @@ class ParameterAveraging:
                 f"weights. Received: {self.ema_overwrite_frequency!r}"
             )
         super().build(variables)
-        # Every replica of a strategy of TensorFlow's has the same gradient by then.
+        # Under a strategy of TensorFlow's the first replica's gradient stands for all.
         shared = {"shape": (), "initializer": "zeros", "aggregation": "only_first_replica"}
         self.gradient_norm = self.add_variable(dtype="float32", name="gradient_norm", **shared)
         self.first_nonfinite = self.add_variable(dtype="int", name="first_nonfinite", **shared)

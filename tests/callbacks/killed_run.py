@@ -13,7 +13,7 @@ import time
 
 import tests.conftest  # noqa: F401  the same flags as the tests
 
-EPOCHS = 12
+EPOCHS = 6
 
 
 def callbacks(directory):

@@ -5,6 +5,7 @@ import struct
 import warnings
 import zipfile
 
+import keras
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from keras_elf.callbacks import (
     TrainingLog,
     archive,
 )
+from keras_elf.callbacks.clock import RunClock
 from keras_elf.callbacks.event_file import EventFile, _masked
 from keras_elf.callbacks.records import RecordFile
 
@@ -75,6 +77,15 @@ def test_refused_arguments(files, case):
     make, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         make(files)
+
+
+def test_no_callback_makes_the_host_wait_at_each_step():
+    # Where one does, Keras converts the losses to Python numbers after every step.
+    plain = keras.callbacks.Callback
+    for callback in (InterruptSafely, ResumableCheckpoint, SampleText, StopOnNaN, TrainingLog):
+        assert callback.on_train_batch_end is plain.on_train_batch_end
+        assert callback.on_batch_end is plain.on_batch_end
+    assert RunClock.on_train_batch_end is plain.on_train_batch_end
 
 
 def test_unknown_option_of_sample_text():

@@ -57,6 +57,21 @@ def test_resume_equals_the_uninterrupted_run(shared, plain, tmp_path, stop):
     assert_same_state(shared.model, shared.state(), plain[2])
 
 
+@pytest.mark.parametrize("cut", [3, BATCHES])
+def test_validation_of_a_stopped_epoch_does_no_harm(shared, tmp_path, cut):
+    parts = []
+    for stop, path in ((None, "whole"), (cut, "cut"), (None, "cut")):
+        parts.append(Curve(stop))
+        checkpoint = ResumableCheckpoint(tmp_path / path, resume=path == "cut")
+        history = shared.fit([parts[-1], checkpoint], validation_data=shared.rows).history
+        if len(parts) == 1:
+            whole = history
+        (shared.forget if len(parts) == 2 else shared.reset)()
+    assert parts[1].steps + parts[2].steps == parts[0].steps
+    assert parts[1].means + parts[2].means == parts[0].means
+    assert history == whole
+
+
 def test_resume_after_an_exception_and_with_a_dataset(shared, tmp_path):
     whole = Curve()
     shared.fit([whole, ResumableCheckpoint(tmp_path / "whole")], shared.batches(seed=4))
