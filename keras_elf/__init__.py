@@ -23,7 +23,7 @@ _MODULES = (
     "optimizers",
     "samplers",
 )
-_MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor")
+_MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 
 __all__ = ["__version__", *_MODULES, *_MODELS]
 

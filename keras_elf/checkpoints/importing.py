@@ -65,6 +65,8 @@ def import_checkpoint(
         ImportError: if an extra is needed; it is named.
     """
     checks.choice("weights", weights, ("ema", "raw"))
+    if source is not None and not isinstance(source, dict):
+        raise ValueError(f"`source` must be a dict for the manifest. Received: {source!r}")
     if preset is not None:
         bundled.directory(preset)
     released = open_checkpoint(checkpoint)
@@ -85,6 +87,7 @@ def import_checkpoint(
         named_arrays.assign(*_fitted(backbone, arrays), source_name, "the network")
         model.save_to_preset(directory)
         facts = {
+            **(source or {}),
             "preset": preset,
             "weights": weights,
             "step": released.step,
@@ -93,7 +96,6 @@ def import_checkpoint(
             "sha256": manifest.digests(released.path),
             "parameters": backbone.count_params(),
             "holds": type(model).__name__,
-            **(source or {}),
         }
         # The largest model takes 2.6 GB: it is not held twice.
         del model, backbone
@@ -121,8 +123,20 @@ def _parts(encoder, tokenizer):
         if directory.is_dir() and any(directory.glob("*.safetensors*")):
             encoder = T5Encoder.from_transformers(directory)
         else:
-            encoder = T5Encoder.from_preset(os.fspath(encoder))
+            encoder = _keras_hub_encoder(os.fspath(encoder))
     return encoder, tokenizer
+
+
+def _keras_hub_encoder(preset):
+    try:
+        return T5Encoder.from_preset(preset)
+    except ValueError as error:
+        if "Unknown preset identifier" not in str(error):
+            raise
+        raise ValueError(
+            f"`encoder`: there is no directory {preset!r} here, and keras-hub has no T5 preset of "
+            "that name. A directory of `transformers` holds config.json and model.safetensors"
+        ) from None
 
 
 def _model(preset, sizes, encoder, tokenizer, sequence_length):

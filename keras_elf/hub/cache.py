@@ -88,7 +88,7 @@ def _build(target, build):
         build(beside)
         _flush(beside)
         # mkdtemp lets nobody else in; a cache may be shared by the users of a machine.
-        os.chmod(beside, 0o777 & ~_umask())
+        os.chmod(beside, 0o777 & ~current_umask())
         try:
             os.rename(beside, target)
         except OSError:
@@ -122,7 +122,8 @@ def _host():
     return re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())[:40] or "host"
 
 
-def _umask():
+def current_umask():
+    """The permissions that new files of this process lack."""
     current = os.umask(0o022)
     os.umask(current)
     return current

@@ -27,7 +27,8 @@ def ways_out(repo_id):
     """What a user without network can do."""
     return (
         f"Two ways out: download the files of {repo_id!r} on a machine that has network, copy "
-        "them here and import them with `keras_elf.checkpoints.import_checkpoint(path, ...)` "
+        "them here and import them with `keras_elf.checkpoints.import_checkpoint(path, preset_dir, "
+        "preset=name, encoder=t5)`, where `t5` is a directory with the files of google-t5/t5-small "
         "(the directory of a Keras preset goes to `from_preset` as it is); or use a preset that "
         'needs no network: `keras_elf.ELFGenerator.from_preset("elf_nano_kjv")`.'
     )

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 
+from keras_elf.hub.cache import current_umask
 from keras_elf.models import preset_safety
 
 CONFIG, TASK = "config.json", "task.json"
@@ -14,7 +16,11 @@ VOCABULARY = "assets/tokenizer/vocabulary.spm"
 MANIFEST = "manifest.json"
 # Directories being written now: the parts of a model save themselves into that of the whole.
 _OPEN = set()
-_OPTIONAL = (WEIGHTS, SHARDS, TASK, TASK_WEIGHTS, "preprocessor.json", "tokenizer.json", MANIFEST)
+_OPTIONAL = (
+    *(WEIGHTS, SHARDS, TASK, TASK_WEIGHTS, MANIFEST),
+    *("preprocessor.json", "tokenizer.json", "preset.json", "recipe.json"),
+)
+_SHARD = re.compile(r"model_\d+\.weights\.h5")
 
 
 @contextlib.contextmanager
@@ -29,10 +35,11 @@ def written_whole(preset_dir):
     """
     if not os.fspath(preset_dir):
         raise ValueError("`preset_dir` must name a directory. Received: ''")
-    target = os.path.abspath(os.fspath(preset_dir))
+    target = os.path.abspath(os.path.expanduser(os.fspath(preset_dir)))
     if target in _OPEN:
         yield target
         return
+    _check_target(target)
     beside = None
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -49,6 +56,30 @@ def written_whole(preset_dir):
             shutil.rmtree(beside, ignore_errors=True)
 
 
+def _check_target(target):
+    """Raise `ValueError` if files of the user's own are in the way."""
+    if not os.path.lexists(target):
+        return
+    if not os.path.isdir(target):
+        raise ValueError(f"`preset_dir` cannot be written: {target!r} is a file")
+    in_the_way = sorted({CONFIG, *_OPTIONAL, "metadata.json"} & set(os.listdir(target)))
+    ours = any(_is_ours(os.path.join(target, file)) for file in (CONFIG, "preprocessor.json"))
+    foreign = CONFIG in in_the_way and not _is_ours(os.path.join(target, CONFIG))
+    if in_the_way and (foreign or not ours):
+        raise ValueError(
+            f"`preset_dir` {target!r} holds {in_the_way}, which belong to something else and "
+            "would be replaced. Choose another directory"
+        )
+
+
+def _is_ours(path):
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)["registered_name"].startswith("keras_elf>")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
+
+
 def check_directory(path, load_weights=True, preprocessor=True):
     """Raise `ValueError` unless `path` is a complete and harmless preset of an ELFGenerator.
 
@@ -59,6 +90,13 @@ def check_directory(path, load_weights=True, preprocessor=True):
     """
     _check_exists(path)
     _expect(path, CONFIG, "keras_elf>ELFBackbone")
+    if not os.path.lexists(os.path.join(path, TASK)):
+        raise ValueError(
+            f"The preset {path!r} is incomplete: without {TASK} it holds the network alone. "
+            "Load it with "
+            "`ELFBackbone.from_preset`; a checkpoint imported with `encoder=` (--encoder) gives a "
+            "whole model"
+        )
     task = _expect(path, TASK, "keras_elf>ELFGenerator")
     weight_files = _backbone_weight_files(path) if load_weights else []
     needed = []
@@ -87,6 +125,14 @@ def check_backbone(path, load_weights=True):
     config = _expect(path, CONFIG, "keras_elf>ELFBackbone")
     weight_files = _backbone_weight_files(path) if load_weights else []
     preset_safety.check_sizes(path, config, weight_files)
+
+
+def saved_policy(path):
+    """Name of the dtype policy that a backbone was saved under, or `None`."""
+    policy = preset_safety.read_json(path, CONFIG)["config"].get("dtype")
+    if isinstance(policy, dict) and policy.get("class_name") == "DTypePolicy":
+        return policy.get("config", {}).get("name")
+    return policy if isinstance(policy, str) else None
 
 
 def _check_exists(path):
@@ -131,7 +177,8 @@ def _expect(path, file, registered_name):
 
 def _move_into_place(beside, target):
     if not os.path.exists(target):
-        os.chmod(beside, 0o755)  # mkdtemp makes directories that only their owner can read
+        # mkdtemp makes directories that only their owner can read.
+        os.chmod(beside, 0o777 & ~current_umask())
         os.rename(beside, target)
         return
     # A directory in use may hold files of the user's own: only ours are replaced, and the
@@ -144,7 +191,8 @@ def _move_into_place(beside, target):
     for file in sorted(files, key=lambda name: (name in (CONFIG, TASK), name)):
         os.makedirs(os.path.dirname(os.path.join(target, file)), exist_ok=True)
         os.replace(os.path.join(beside, file), os.path.join(target, file))
-    for file in set(_OPTIONAL) - set(files):
+    shards = {name for name in os.listdir(target) if _SHARD.fullmatch(name)}
+    for file in ({*_OPTIONAL} | shards) - set(files):
         # Left over from an earlier preset, it would be read together with the new one.
         if os.path.isfile(os.path.join(target, file)):
             os.remove(os.path.join(target, file))

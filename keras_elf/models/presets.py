@@ -11,6 +11,8 @@ from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
 from keras_elf.models.resolution import local_directory
 
+_NO_SIZES = ("dtype", "name", "trainable", "dropout", "attention_dropout")
+
 
 class GeneratorPresets:
     """Mixin of `ELFGenerator`."""
@@ -120,6 +122,9 @@ class BackbonePresets:
             preset, load_weights, revision, weights: as there. No tokenizer is needed.
             **kwargs: constructor arguments that replace the saved ones, and `dtype`.
         """
+        if load_weights:
+            # Another depth would load the first blocks of the network and say nothing.
+            checks.no_unknown(f"{cls.__name__}.from_preset with its weights", kwargs, _NO_SIZES)
         path = local_directory(preset, load_weights, False, revision, weights)
         if "://" not in path:
             preset_directory.check_backbone(path, load_weights)
@@ -127,6 +132,11 @@ class BackbonePresets:
 
 
 def _loaded(path, load, load_weights, kwargs):
+    if "://" not in path and kwargs.get("dtype") is None:
+        # keras_hub stumbles over mixed policies and forgets reduced ones.
+        saved = preset_directory.saved_policy(path)
+        if saved not in (None, "float32"):
+            kwargs = {**kwargs, "dtype": saved}
     to_come = weights_to_come() if load_weights else contextlib.nullcontext()
     try:
         with to_come:

@@ -29,7 +29,9 @@ def local_directory(preset, load_weights=True, tokenizer=True, revision=None, we
         ValueError: if there is no such preset, or an option does not apply to it.
         keras_elf.hub.HubError: if a download fails.
     """
-    preset = os.fspath(preset)
+    if not isinstance(preset, (str, os.PathLike)):
+        raise ValueError(f"`preset` must be {_OTHER_FORMS}. Received: {preset!r}")
+    preset = os.path.expanduser(os.fspath(preset))
     checks.choice("weights", weights, ("ema", "raw"))
     if not preset:
         raise ValueError(f"`preset` must be {_OTHER_FORMS}. Received: ''")
@@ -47,6 +49,9 @@ def local_directory(preset, load_weights=True, tokenizer=True, revision=None, we
     if "://" in preset:
         raise ValueError(f"`preset` must be {_OTHER_FORMS}. Received: {preset!r}")
     is_directory = os.path.isdir(preset)
+    if preset in bundled.directories():
+        # An empty directory of that name, a cache perhaps, does not stand for a model.
+        is_directory = os.path.isfile(os.path.join(preset, "config.json"))
     if not is_directory and bundled.is_bare_name(preset):
         path = bundled.directory(preset)
         complete = bundled.has_weights(preset)
@@ -56,11 +61,24 @@ def local_directory(preset, load_weights=True, tokenizer=True, revision=None, we
 
             if load_weights:
                 return str(released_presets.converted(preset, revision, weights))
-            path = released_presets.with_tokenizer(preset)
+            path = _with_tokenizer(released_presets, preset)
         _refuse_options(preset, revision, weights)
         return str(path)
     _refuse_options(preset, revision, weights)
     return preset
+
+
+def _with_tokenizer(released_presets, preset):
+    from keras_elf.hub import HubError
+
+    try:
+        return released_presets.with_tokenizer(preset)
+    except HubError as error:
+        raise HubError(
+            f"{error} Without weights only the tokenizer's vocabulary has to be downloaded: with "
+            "`preprocessor=None` you get a model on token ids, and nothing is.",
+            error.reason,
+        ) from None
 
 
 def _refuse_options(preset, revision, weights):

@@ -52,8 +52,11 @@ def load_transformers_tokenizer(directory):
     extra_ids = 100
     config_path = os.path.join(directory, "tokenizer_config.json")
     if os.path.isfile(config_path):
-        with open(config_path, encoding="utf-8") as file:
-            extra_ids = json.load(file).get("extra_ids", extra_ids)
+        try:
+            with open(config_path, encoding="utf-8") as file:
+                extra_ids = json.load(file).get("extra_ids", extra_ids)
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"{config_path!r} is damaged: {error}") from error
         checks.integer(f"extra_ids in {config_path}", extra_ids, minimum=0)
     with open(path, "rb") as file:
         proto = file.read()

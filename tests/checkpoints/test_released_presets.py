@@ -130,6 +130,8 @@ def test_no_network_and_no_cache_names_two_ways_out(hub, tmp_path, monkeypatch):
         with pytest.raises(HubError) as caught:
             ELFGenerator.from_preset(name)
         assert "import_checkpoint" in str(caught.value) and "elf_nano_kjv" in str(caught.value)
+    with pytest.raises(HubError, match="`preprocessor=None`"):
+        ELFGenerator.from_preset(NAME, load_weights=False)
     assert hub.requests == [] and cached(tmp_path) == []
 
 

@@ -56,7 +56,7 @@ def test_builds_once(tmp_path):
     assert (target / "assets" / "vocab.txt").read_text() == "x"
     assert build_once(target, never) == str(target)
     assert left(tmp_path / "a") == ["preset"]
-    assert target.stat().st_mode & 0o777 == 0o777 & ~cache._umask()
+    assert target.stat().st_mode & 0o777 == 0o777 & ~cache.current_umask()
 
 
 def test_finished_needs_neither_lock_nor_write(tmp_path, monkeypatch):

@@ -174,3 +174,56 @@ def test_tied_table_round_trip(kind, tmp_path):
             np.testing.assert_allclose(
                 fresh_process.numbers(loaded)[name], value, atol=1e-6, err_msg=name
             )
+
+
+def test_reduced_policies_come_back(saved, tmp_path):
+    _, folder, _ = saved
+    for policy in ("mixed_bfloat16", "bfloat16"):
+        model = ELFGenerator.from_preset(folder / "preset", dtype=policy)
+        model.save_to_preset(tmp_path / policy)
+        for cls in (ELFGenerator, ELFBackbone):
+            loaded = cls.from_preset(tmp_path / policy)
+            assert loaded.dtype_policy.name == policy
+        assert ELFBackbone.from_preset(tmp_path / policy, dtype="float32").dtype == "float32"
+
+
+def test_files_of_something_else_are_not_replaced(saved, tmp_path):
+    model, folder, _ = saved
+    for name in ("config.json", "tokenizer.json", "manifest.json"):
+        target = tmp_path / name
+        target.mkdir()
+        (target / name).write_text('{"model_type": "t5"}')
+        for part in (model, model.backbone):
+            with pytest.raises(ValueError, match="belong to something else"):
+                part.save_to_preset(target)
+        assert os.listdir(target) == [name]
+    with pytest.raises(ValueError, match="is a file"):
+        model.save_to_preset(folder / "model.keras")
+
+
+def test_a_backbone_alone_says_so(saved, tmp_path):
+    model, _, _ = saved
+    model.backbone.save_to_preset(tmp_path / "network")
+    with pytest.raises(ValueError, match="holds the network alone"):
+        ELFGenerator.from_preset(tmp_path / "network")
+    with pytest.raises(TypeError, match="unknown arguments \\['depth'\\]"):
+        ELFBackbone.from_preset(tmp_path / "network", depth=1)
+    assert ELFBackbone.from_preset(tmp_path / "network", load_weights=False, depth=2).depth == 2
+
+
+def test_old_shards_go_with_their_preset(saved, tmp_path):
+    model, _, _ = saved
+    model.save_to_preset(tmp_path / "preset", max_shard_size=2e-5)
+    assert len(list((tmp_path / "preset").glob("model_*.weights.h5"))) > 1
+    assert small.all_equal(
+        ELFGenerator.from_preset(tmp_path / "preset").backbone.get_weights(),
+        small.averages(model)[: len(model.backbone.weights)],
+    )
+    model.save_to_preset(tmp_path / "preset")
+    assert not list((tmp_path / "preset").glob("model_*.weights.h5"))
+
+
+def test_an_empty_directory_does_not_stand_for_a_preset(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elf_nano_kjv").mkdir()
+    assert ELFBackbone.from_preset("elf_nano_kjv").depth == 4
