@@ -1,5 +1,7 @@
 """One compiled model for all tests of callbacks, set back to its beginning for each."""
 
+import signal
+
 import pytest
 
 from tests.callbacks import runs
@@ -16,3 +18,11 @@ def shared(_shared):
     _shared.reset()
     yield _shared
     _shared.reset()
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal: a shell has its background processes ignore it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)

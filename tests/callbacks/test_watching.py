@@ -261,7 +261,7 @@ def test_interrupts(shared, plain, tmp_path, number, at):
     assert first.steps + second.steps == plain[0].steps
 
 
-def test_a_second_interrupt_aborts(shared, tmp_path):
+def test_a_second_interrupt_aborts(shared, tmp_path, interruptible):
     callbacks = [InterruptSafely(str), Signal(3, again=True), ResumableCheckpoint(tmp_path)]
     with pytest.raises(KeyboardInterrupt):
         shared.fit(callbacks)
