@@ -15,9 +15,6 @@ def new_model(plan: Plan, say):
         plan: `Plan`.
         say: callable that shows the user a line.
     """
-    import keras
-
-    keras.utils.set_random_seed(plan.seed)
     if plan.preset is None:
         return _for_text(plan, say)
     from keras_elf.models import ELFBackbone, ELFGenerator, bundled

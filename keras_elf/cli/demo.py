@@ -9,6 +9,7 @@ published models, on 2 cores, without network.
 import os
 import time
 
+from keras_elf.cli.backend import prepare
 from keras_elf.cli.parser import Parser, whole
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -26,7 +27,7 @@ def main(arguments=None):
     import keras_elf
 
     console, start = Console(), time.time()
-    _prepare_backend()
+    prepare(seed=0)
     keras_elf.models  # noqa: B018  (loads what the steps below use, before the clock matters)
 
     _heading(console, start, "1. A tokenizer for the King James verses")
@@ -105,17 +106,6 @@ def _parser():
     parser.add_argument("--samples", type=whole(1), default=4, help="texts to write")
     parser.add_argument("--seed", type=whole(0), default=0, help="seed of the texts")
     return parser
-
-
-def _prepare_backend():
-    import keras
-
-    keras.utils.set_random_seed(0)
-    if keras.backend.backend() == "torch":
-        import torch
-
-        # Tiny activations turn denormal on CPUs and stall steps by a factor of ten.
-        torch.set_flush_denormal(True)
 
 
 def _short_rows(keras_elf, preprocessor, verses):

@@ -1,9 +1,9 @@
 """`keras-elf evaluate`: how good generated text is, as one report."""
 
 import json
-import os
 import sys
 
+from keras_elf.cli.files import write_text
 from keras_elf.cli.parser import Parser, real, whole
 
 
@@ -34,7 +34,7 @@ def main(arguments=None):
             **_settings(options),
         )
     if options.output is not None:
-        _write(options.output, report.to_json())
+        write_text(options.output, report.to_json())
     if options.json:
         print(report.to_json())
     else:
@@ -107,13 +107,6 @@ def _text(line, place):
     if not isinstance(text, str):
         raise ValueError(f"{place} must be a str or an object with 'text'")
     return text
-
-
-def _write(path, content):
-    beside = f"{path}.part"
-    with open(beside, "w", encoding="utf-8") as stream:
-        stream.write(content + "\n")
-    os.replace(beside, path)
 
 
 def _parser():

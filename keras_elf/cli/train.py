@@ -6,6 +6,8 @@ import os
 import pathlib
 import sys
 
+from keras_elf.cli.backend import prepare
+from keras_elf.cli.files import write_text
 from keras_elf.cli.parser import Parser
 from keras_elf.cli.plan import Plan, make_plan
 
@@ -38,12 +40,12 @@ def _train(plan, folder, options, say):
     from keras_elf.cli import building
     from keras_elf.models import ELFGenerator
 
-    _prepare_backend()
+    prepare(plan.seed)
     start = folder / "start"
     if not start.is_dir():
         model = building.new_model(plan, say)
         folder.mkdir(parents=True, exist_ok=True)
-        _write_json(folder / "plan.json", dataclasses.asdict(plan))
+        write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
         # A resumed run starts from the very same tokenizer, encoder and first weights.
         model.save_to_preset(start)
     model = ELFGenerator.from_preset(start, dtype=plan.dtype, seed=plan.seed)
@@ -167,22 +169,6 @@ def _saved_plan(options):
         raise ValueError(f"{path} is damaged, or of another version")
     # The directory may have been moved.
     return Plan(**{**saved, "output": output})
-
-
-def _write_json(path, content):
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)
-
-
-def _prepare_backend():
-    import keras
-
-    if keras.backend.backend() == "torch":
-        import torch
-
-        # Tiny activations turn denormal on CPUs and stall steps by a factor of ten.
-        torch.set_flush_denormal(True)
 
 
 def _parser():

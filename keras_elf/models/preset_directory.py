@@ -141,7 +141,9 @@ def _check_exists(path):
             "`preset` must be a directory written by `save_to_preset`, the name of a preset or a "
             f"handle such as 'hf://user/name'. Received: {path!r}, which is no directory"
         )
-    preset_safety.check_links(path)
+    # Without a configuration it may be any directory, and a large one to walk through.
+    if os.path.lexists(os.path.join(path, CONFIG)):
+        preset_safety.check_links(path)
 
 
 def _backbone_weight_files(path):
