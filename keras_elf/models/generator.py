@@ -9,6 +9,7 @@ from keras_elf import samplers as samplers_lib
 from keras_elf.encoders import LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.generating import Generating
+from keras_elf.models.infilling import Infilling
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.presets import GeneratorPresets
 from keras_elf.models.step_report import StepReport
@@ -17,7 +18,7 @@ from keras_elf.objectives import ELFObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Generating, GeneratorPresets, keras_hub.models.Task):
+class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.models.Task):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run
