@@ -22,8 +22,8 @@ class Quantization:
         before and after. What is left to train without LoRA are norms, biases and context
         tokens: the integers never move.
 
-        On a small random network int8 changes predictions by about 1 % and int4 by about
-        10 %. Saved files shrink to about a quarter and an eighth.
+        Measured on small random networks: int8 changes predictions by 1.5 to 2 %, int4 by 11
+        to 15 %; at width 96 an int8 file has 0.36 of the float one's size.
 
         Args:
             mode: `"int8"` or `"int4"`. Defaults to the mode of `config`.
