@@ -78,10 +78,13 @@ class ELFAttention(keras.layers.Layer):
 
     def call(self, x, prefix_length=0, attention_mask=None, training=None):
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        qkv = ops.reshape(self.qkv(x), (batch, length, 3, self.num_heads, self.head_dim))
-        q = self.rotary(self.q_norm(qkv[:, :, 0]), prefix_length=prefix_length)
-        k = self.rotary(self.k_norm(qkv[:, :, 1]), prefix_length=prefix_length)
-        v = qkv[:, :, 2]
+        # Split and not indexed: the gradient of a split is one concatenation.
+        q, k, v = (
+            ops.reshape(part, (batch, length, self.num_heads, self.head_dim))
+            for part in ops.split(self.qkv(x), 3, axis=-1)
+        )
+        q = self.rotary(self.q_norm(q), prefix_length=prefix_length)
+        k = self.rotary(self.k_norm(k), prefix_length=prefix_length)
         mask = _full_mask(attention_mask, prefix_length)
         if training and self.attention_dropout > 0:
             out = self._attend_with_dropout(q, k, v, mask)

@@ -1,6 +1,7 @@
 """One transformer block of ELF."""
 
 import keras
+from keras import ops
 
 from keras_elf.layers.attention import NORM_EPSILON, ELFAttention
 from keras_elf.layers.swiglu import SwiGLU
@@ -30,7 +31,8 @@ class ELFBlock(keras.layers.Layer):
         attention_mask: optional mask over the text tokens, see `ELFAttention`.
 
     Returns:
-        Tensor of the shape of `x`.
+        Tensor of the shape and dtype of `x`. Under reduced precision a float32 stream stays
+        float32, and only what is added to it was computed in fewer bits.
 
     Source: ELF, arXiv 2605.10938 (network).
     """
@@ -38,15 +40,23 @@ class ELFBlock(keras.layers.Layer):
     def __init__(
         self, hidden_size, num_heads, mlp_ratio=4.0, dropout=0.0, attention_dropout=0.0, **kwargs
     ):
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)
         policy = self.dtype_policy
         self.attn = ELFAttention(
             hidden_size, num_heads, dropout, attention_dropout, dtype=policy, name="attn"
         )
         self.mlp = SwiGLU(hidden_size, mlp_ratio, dropout, dtype=policy, name="mlp")
-        self.norm1 = keras.layers.RMSNormalization(epsilon=NORM_EPSILON, dtype=policy, name="norm1")
-        self.norm2 = keras.layers.RMSNormalization(epsilon=NORM_EPSILON, dtype=policy, name="norm2")
+        self.norm1 = self._norm("norm1")
+        self.norm2 = self._norm("norm2")
         self.supports_masking = True
+
+    def _norm(self, name):
+        return keras.layers.RMSNormalization(epsilon=NORM_EPSILON, dtype="float32", name=name)
+
+    @property
+    def draws(self):
+        """Whether the block draws random numbers in training."""
+        return self.attn.dropout > 0 or self.attn.attention_dropout > 0
 
     def build(self, x_shape, attention_mask_shape=None):
         for layer in (self.norm1, self.attn, self.norm2, self.mlp):
@@ -54,13 +64,17 @@ class ELFBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, prefix_length=0, attention_mask=None, training=None):
-        x = x + self.attn(
+        attended = self.attn(
             self.norm1(x),
             prefix_length=prefix_length,
             attention_mask=attention_mask,
             training=training,
         )
-        return x + self.mlp(self.norm2(x), training=training)
+        x = x + ops.cast(attended, x.dtype)
+        return x + ops.cast(self.mlp(self.norm2(x), training=training), x.dtype)
+
+    def compute_output_spec(self, x, *args, **kwargs):
+        return keras.KerasTensor(x.shape, dtype=x.dtype)
 
     def compute_output_shape(self, input_shape, *args, **kwargs):
         return input_shape

@@ -105,21 +105,45 @@ class ContextPrefix(keras.layers.Layer):
         return self.num_time_tokens + guidance + self.num_mode_tokens
 
     def call(self, x, t, guidance_scale=None, decode=0.0):
+        return self.prepend(x, self._parts(t, guidance_scale, decode))
+
+    def tokens(self, t, guidance_scale=None, decode=0.0):
+        """The context tokens alone, to be prepared before the sequences they are put before.
+
+        Args:
+            t, guidance_scale, decode: as in the call; scalars give one row.
+
+        Returns:
+            Tensor `(rows, prefix_length, hidden_size)` in the compute dtype, which `prepend`
+            takes.
+        """
+        parts = self._parts(t, guidance_scale, decode)
+        rows = next((ops.shape(part)[0] for part in parts if part.shape[0] != 1), 1)
+        return ops.concatenate([_repeated(part, rows) for part in parts], axis=1)
+
+    def prepend(self, x, parts):
+        """`[*parts, x]` along the sequence; parts of one row serve every row of `x`.
+
+        Args:
+            x: tensor `(batch, length, hidden_size)`.
+            parts: list of tensors `(batch or 1, tokens, hidden_size)`.
+        """
         batch = ops.shape(x)[0]
-        parts = [self._number_tokens(t, self.time_tokens, self.time_embedding, batch)]
+        parts = [_repeated(ops.cast(part, self.compute_dtype), batch) for part in parts]
+        return ops.concatenate([*parts, ops.cast(x, self.compute_dtype)], axis=1)
+
+    def _parts(self, t, guidance_scale, decode):
+        parts = [self._number_tokens(t, self.time_tokens, self.time_embedding)]
         if guidance_scale is not None:
             self._require_guidance()
             parts.append(
-                self._number_tokens(
-                    guidance_scale, self.guidance_tokens, self.guidance_embedding, batch
-                )
+                self._number_tokens(guidance_scale, self.guidance_tokens, self.guidance_embedding)
             )
-        gate = ops.cast(_per_row(decode, batch), self.compute_dtype)[:, None, None]
-        parts.append(gate * ops.cast(self.mode_tokens, self.compute_dtype))
-        return ops.concatenate([*parts, ops.cast(x, self.compute_dtype)], axis=1)
+        gate = ops.cast(_rows(decode), self.compute_dtype)[:, None, None]
+        return [*parts, gate * ops.cast(self.mode_tokens, self.compute_dtype)]
 
-    def _number_tokens(self, value, tokens, embedding, batch):
-        embedded = embedding(_per_row(value, batch))
+    def _number_tokens(self, value, tokens, embedding):
+        embedded = embedding(_rows(value))
         return ops.cast(tokens, embedded.dtype) + embedded[:, None, :]
 
     def _require_guidance(self):
@@ -149,6 +173,11 @@ class ContextPrefix(keras.layers.Layer):
         }
 
 
-def _per_row(value, batch):
-    """`value` as a float32 `(batch,)` tensor, whether it came as one or as a scalar."""
-    return ops.broadcast_to(ops.cast(value, "float32"), (batch,))
+def _rows(value):
+    """`value` as a float32 tensor `(rows,)`; a scalar is one row, embedded once for all."""
+    value = ops.cast(value, "float32")
+    return value if len(value.shape) else ops.reshape(value, (1,))
+
+
+def _repeated(part, rows):
+    return part if part.shape[0] != 1 else ops.broadcast_to(part, (rows, *part.shape[1:]))

@@ -5,6 +5,9 @@ from keras import ops
 
 from keras_elf import checks
 
+# 256 MiB of float32.
+MAX_LOGITS = 2**26
+
 
 @keras.saving.register_keras_serializable(package="keras_elf")
 class TiedUnembedding(keras.layers.Layer):
@@ -91,6 +94,32 @@ class TiedUnembedding(keras.layers.Layer):
         table = ops.cast(self._tied_rows(), "float32")
         logits = ops.matmul(ops.cast(x, "float32"), ops.transpose(table))
         return logits + ops.cast(self.bias, "float32")
+
+    def most_likely(self, x):
+        """Ids of the largest logits, of which only so many exist at a time.
+
+        The sequence is walked in blocks of positions, so that `(batch, length,
+        vocabulary_size)` logits are never held: at most `MAX_LOGITS` numbers, or those of
+        one position of the batch. The smallest id wins among equal logits.
+
+        Args:
+            x: tensor `(batch, length, hidden_size)` of known shape.
+
+        Returns:
+            int32 tensor `(batch, length)`.
+        """
+        batch, length, width = x.shape
+        blocks = -(-length // max(1, MAX_LOGITS // (batch * self.vocabulary_size)))
+        if blocks == 1:
+            return self._argmax(x)
+        size = -(-length // blocks)
+        x = ops.pad(x, [[0, 0], [0, blocks * size - length], [0, 0]])
+        x = ops.swapaxes(ops.reshape(x, (batch, blocks, size, width)), 0, 1)
+        ids = ops.map(self._argmax, x)
+        return ops.reshape(ops.swapaxes(ids, 0, 1), (batch, blocks * size))[:, :length]
+
+    def _argmax(self, x):
+        return ops.cast(ops.argmax(self(x), axis=-1), "int32")
 
     def _tied_rows(self):
         table = _table(self.tied_to)

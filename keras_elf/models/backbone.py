@@ -1,5 +1,7 @@
 """The ELF network up to its hidden states, with the two heads it owns."""
 
+import functools
+
 import keras
 import keras_hub
 
@@ -62,7 +64,13 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         tied_to: an embedding layer or text encoder of width `latent_dim` whose table is
             the unembedding matrix, see `TiedUnembedding`. Defaults to `None`, a matrix of
             its own as in the released weights.
-        dtype: dtype policy. The flow arithmetic and both heads are float32 under each.
+        rematerialize: bool. Whether training keeps only the inputs of the blocks and
+            computes the inside of each again for its gradient: much less memory for a
+            third more work. Blocks with dropout are left out. Same numbers. Defaults to
+            `False`.
+        dtype: dtype policy of the blocks' products. The flow arithmetic, the projections of
+            latents, the context tokens, the residual stream and both heads are float32 under
+            each.
 
     Raises:
         ValueError: for sizes out of range, heads that do not divide the width, an odd
@@ -87,6 +95,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         dropout=0.0,
         attention_dropout=0.0,
         tied_to=None,
+        rematerialize=False,
         dtype=None,
         **kwargs,
     ):
@@ -100,14 +109,17 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         latent_dim = checks.integer("latent_dim", latent_dim, minimum=1)
 
         # === Layers ===
-        self_cond_proj = SelfConditioningProj(latent_dim, dtype=dtype, name="self_cond_proj")
-        text_proj = BottleneckTextProj(hidden_size, bottleneck_dim, dtype=dtype, name="text_proj")
+        # What comes from latents and times is read in float32: 8 bits tell neighbours on the
+        # path no longer apart.
+        exact = {"dtype": "float32"}
+        self_cond_proj = SelfConditioningProj(latent_dim, **exact, name="self_cond_proj")
+        text_proj = BottleneckTextProj(hidden_size, bottleneck_dim, **exact, name="text_proj")
         prefix = ContextPrefix(
             hidden_size,
             num_time_tokens,
             num_guidance_tokens,
             num_mode_tokens,
-            dtype=dtype,
+            **exact,
             name="context_prefix",
         )
         blocks = []
@@ -125,7 +137,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
                 )
             )
         unembedding = TiedUnembedding(
-            vocabulary_size, latent_dim, tied_to, dtype=dtype, name="unembedding"
+            vocabulary_size, latent_dim, tied_to, **exact, name="unembedding"
         )
 
         # === Functional Model ===
@@ -145,7 +157,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         # Layers outside the graph are tracked on every backend only when set from here on.
         self.self_cond_proj, self.text_proj, self.context_prefix = self_cond_proj, text_proj, prefix
         self.blocks = blocks
-        self.denoising_head = DenoisingHead(latent_dim, dtype=dtype, name="denoising_head")
+        self.denoising_head = DenoisingHead(latent_dim, **exact, name="denoising_head")
         self.unembedding = unembedding
         # All variables exist from here on, whatever mode runs first.
         self.denoising_head.build((None, None, hidden_size))
@@ -165,6 +177,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.tied_to = tied_to
+        self.rematerialize = bool(rematerialize)
 
     @classmethod
     def from_architecture(cls, name, /, **overrides):
@@ -185,6 +198,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         decode=0.0,
         attention_mask=None,
         training=False,
+        prefix=None,
     ):
         """Hidden states of the text tokens.
 
@@ -197,9 +211,12 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             attention_mask: bool tensor `(batch, length)`, the keys that may be seen;
                 `None` for all, as in training.
             training: bool. Whether dropout is active.
+            prefix: tensor `(batch or 1, tokens, hidden_size)`, made before by
+                `context_prefix.tokens`; `t`, `guidance_scale` and `decode` are then not
+                looked at. Defaults to `None`.
 
         Returns:
-            Tensor `(batch, length, hidden_size)` in the compute dtype.
+            float32 tensor `(batch, length, hidden_size)`.
 
         Raises:
             ValueError: if the latents are not `latent_dim` wide.
@@ -210,8 +227,12 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
                 f"Received shape: {tuple(z.shape)}"
             )
         parts = self.self_cond_proj, self.text_proj, self.context_prefix, self.blocks
+        remat = self.rematerialize and training
         return _hidden_states(
-            parts, z, t, self_condition, guidance_scale, decode, attention_mask, training
+            parts,
+            *(z, t, self_condition, guidance_scale, decode, attention_mask, training),
+            prefix=prefix,
+            remat=remat,
         )
 
     def get_config(self):
@@ -234,6 +255,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "tied_to": None if tied is None else keras.saving.serialize_keras_object(tied),
+            "rematerialize": self.rematerialize,
             **({} if quantization is None else {"quantization": quantization}),
         }
 
@@ -258,11 +280,23 @@ def _hidden_states(
     decode=0.0,
     attention_mask=None,
     training=None,
+    prefix=None,
+    remat=False,
 ):
     """The one path through the network, symbolic in the graph and eager in the method."""
     self_cond_proj, text_proj, context_prefix, blocks = parts
     x = text_proj(self_cond_proj(z, self_condition))
-    x, prefix_length = context_prefix(x, t, guidance_scale=guidance_scale, decode=decode)
+    if prefix is None:
+        x, prefix_length = context_prefix(x, t, guidance_scale=guidance_scale, decode=decode)
+    else:
+        x, prefix_length = context_prefix.prepend(x, [prefix]), prefix.shape[1]
+    options = {
+        "prefix_length": prefix_length,
+        "attention_mask": attention_mask,
+        "training": training,
+    }
     for block in blocks:
-        x = block(x, prefix_length=prefix_length, attention_mask=attention_mask, training=training)
+        call = functools.partial(block, **options)
+        # A block run again for its gradient would draw another dropout.
+        x = keras.remat(call)(x) if remat and not block.draws else call(x)
     return x[:, prefix_length:]

@@ -10,9 +10,9 @@ from keras_elf import checks
 from keras_elf import samplers as samplers_lib
 from keras_elf.data import check_token_ids, cut_at_end, make_rows, strip_prefix
 from keras_elf.models.averages import averaged_weights
-from keras_elf.models.generation import GenerationFunctions, sample_batch
+from keras_elf.models.batch_size import fitting_rows
+from keras_elf.models.generation import GenerationFunctions, sample_batch, step_prefixes
 
-DEFAULT_BATCH = 32
 # Far past any use, and far from where float32 arithmetic turns into NaN.
 MAX_SCALE = 1e4
 
@@ -60,7 +60,8 @@ class Generating:
                 model's.
             seed: int or `None`. The same seed gives the same texts; `None` differs between
                 calls.
-            batch_size: int. Texts sampled at once. Defaults to all, at most 32.
+            batch_size: int. Texts sampled at once. Defaults to as many as the free memory
+                lets expect, at most 32 on CPUs and 256 on accelerators.
             length: int. Tokens of a sequence, condition included. Defaults to the model's.
             callback: called after each step with a `keras_elf.samplers.SamplingState`.
             verbose: bool. Whether a progress bar is shown in a terminal.
@@ -96,7 +97,9 @@ class Generating:
         if callback is not None and not callable(callback):
             raise ValueError(f"`callback` must be callable. Received: {callback!r}")
         if batch_size is None:
-            batch_size = min(total, DEFAULT_BATCH)
+            batch_size = fitting_rows(
+                self.backbone, settings["length"], conditioned=rows is not None
+            )
         batch_size = min(checks.integer("batch_size", batch_size, minimum=1), total)
         noise, num_steps = samplers_lib.SampleNoise(seed), settings["num_steps"]
         grid = settings["sampler"].time_grid(num_steps, noise.grid(num_steps))
@@ -107,6 +110,7 @@ class Generating:
         ids = np.empty((total, settings["length"]), "int32")
         progress = _progress(verbose, num_steps * len(batches))
         with averaged_weights(self, use_averages), progress as advance:
+            prefixes = step_prefixes(self._generation_functions, settings, grid)
             for start in batches:
                 # The last batch is filled up, so that it needs no compilation of its own.
                 samples = [min(i, total - 1) for i in range(start, start + batch_size)]
@@ -124,6 +128,7 @@ class Generating:
                     samples,
                     grid,
                     noise,
+                    prefixes,
                     condition,
                     is_cond,
                     _after_step(callback, advance),

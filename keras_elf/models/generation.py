@@ -33,21 +33,38 @@ class GenerationFunctions:
         encoder = self.model.latent_encoder
         return self._get("encode", lambda: encoder.encode, encoder.variables)
 
+    def prefixes(self):
+        """`(times, w) -> context tokens (times, tokens, width)` in denoise mode."""
+        backbone = self.model.backbone
+
+        def prefixes(times, w):
+            w = ops.broadcast_to(w, ops.shape(times))
+            return backbone.context_prefix.tokens(
+                times, w if backbone.num_guidance_tokens else None
+            )
+
+        return self._get("prefixes", lambda: prefixes, backbone.context_prefix.variables)
+
     def step(self, sampler, input_guidance, self_guidance):
         """One step of `sampler`; which guidances run decides the compiled function.
 
-        `(z, self_condition, t, t_next, amount, noise, w, c, condition, is_cond)` ->
-        `(z, x_pred)`, times, amounts and scales being scalar tensors.
+        `(z, self_condition, t, t_next, amount, noise, w, c, condition, is_cond, prefix)` ->
+        `(z, x_pred)`, times, amounts and scales being scalar tensors, `prefix` the context
+        tokens of the step, `None` to have them made from the time the sampler asks for.
         """
         key = ("step", type(sampler), sampler.step_key(), input_guidance, self_guidance)
         backbone, config = self.model.backbone, self.model.objective
         conditioned = backbone.num_guidance_tokens > 0
 
         def make():
-            def step(z, self_condition, t, t_next, amount, noise, w, c, condition, is_cond):
+            def step(z, self_condition, t, t_next, amount, noise, w, c, condition, is_cond, prefix):
                 def predict(z, self_condition, t):
                     hidden = backbone.hidden_states(
-                        z, t, self_condition, guidance_scale=w if conditioned else None
+                        z,
+                        t,
+                        self_condition,
+                        guidance_scale=w if conditioned else None,
+                        prefix=prefix,
                     )
                     return head_to_clean(config, backbone, hidden, z, t)
 
@@ -85,13 +102,29 @@ class GenerationFunctions:
                 guidance_scale=w if backbone.num_guidance_tokens else None,
                 decode=1.0,
             )
-            return ops.cast(ops.argmax(backbone.unembedding(hidden), axis=-1), "int32")
+            return backbone.unembedding.most_likely(hidden)
 
         return self._get("decode", lambda: decode, backbone.variables)
 
 
+def step_prefixes(functions, settings, grid):
+    """The context tokens of each step of a run, a list of NumPy `(1, tokens, width)`.
+
+    They depend on the grid and not on the samples: once for all batches. `None` for each step
+    where the sampler does not tell its times.
+    """
+    sampler = settings["sampler"]
+    times = sampler.network_times(grid, sampler.noise_amounts(grid))
+    if times is None:
+        return [None] * (len(grid) - 1)
+    w = np.float32(settings["self_cond_guidance_scale"])
+    tokens = functions.prefixes()(np.asarray(times, "float32"), w)
+    # As NumPy, since on JAX each index into a tensor would be a program of its own.
+    return np.split(ops.convert_to_numpy(ops.cast(tokens, "float32")), len(times))
+
+
 def sample_batch(
-    functions, settings, samples, grid, noise, condition=None, is_cond=None, callback=None
+    functions, settings, samples, grid, noise, prefixes, condition=None, is_cond=None, callback=None
 ):
     """Token ids `(len(samples), length)` of one batch, int32 NumPy.
 
@@ -102,6 +135,7 @@ def sample_batch(
         samples: list of sample numbers, one a row.
         grid: times `(num_steps + 1,)`.
         noise: `SampleNoise`.
+        prefixes: list of the context tokens of each step, see `step_prefixes`.
         condition: clean latents `(rows, length, width)`, read where `is_cond`; or `None`.
         is_cond: bool `(rows, length)`, or `None`.
         callback: see `samplers.run`.
@@ -122,14 +156,17 @@ def sample_batch(
         self_guidance=not backbone.num_guidance_tokens and w != 1.0,
     )
     z = run(
-        lambda z, sc, t, t_next, amount, e: step(
-            z, sc, t, t_next, amount, e, w, c, condition, is_cond
+        lambda z, sc, t, t_next, amount, given: step(
+            z, sc, t, t_next, amount, given[0], w, c, condition, is_cond, given[1]
         ),
         grid,
         sampler.noise_amounts(grid),
         z,
         self_condition,
-        lambda i: noise.step(i, samples, shape) if sampler.needs_noise else None,
+        lambda i: (
+            noise.step(i, samples, shape) if sampler.needs_noise else None,
+            prefixes[i],
+        ),
         samples,
         callback,
     )

@@ -53,9 +53,9 @@ class RowGroups:
         """Whether every group has a share and can have a row."""
         return self.bounds is not None
 
-    def take(self, x, group):
-        """Rows of `group` (0, 1 or 2) of `x`, `(size, ...)`."""
-        start, stop = self._span(group)
+    def take(self, x, group, last=None):
+        """Rows of `group` (0, 1 or 2), or of `group` to `last`, of `x`: `(size, ...)`."""
+        start, stop = self._span(group)[0], self._span(group if last is None else last)[1]
         if self.blocks == 1:
             return x[start:stop]
         tail = tuple(x.shape[1:])
@@ -63,12 +63,12 @@ class RowGroups:
         return ops.reshape(x, (self.blocks * (stop - start), *tail))
 
     def join(self, parts):
-        """Inverse of `take` for the three groups' tensors."""
+        """Inverse of `take` for the tensors of groups that follow each other."""
         if self.blocks == 1:
             return ops.concatenate(parts, axis=0)
         tail = tuple(parts[0].shape[1:])
         blocked = [ops.reshape(p, (self.blocks, p.shape[0] // self.blocks, *tail)) for p in parts]
-        return ops.reshape(ops.concatenate(blocked, axis=1), (self.rows, *tail))
+        return ops.reshape(ops.concatenate(blocked, axis=1), (-1, *tail))
 
     def shuffle(self, x, keys):
         """Rows of `x` in the order of their `keys`, `(rows,)` floats, within each block."""

@@ -19,7 +19,9 @@ def mixed_loss(config, network, batch, draws, training):
     clean, is_cond, counts = batch["clean"], batch["is_cond"], batch["counts"]
     t, w = draws["t"], draws["guidance_scale"]
     decode = ops.cast(draws["is_decode"], "float32")
-    z, z_decode = passes.corrupt(config, batch, draws)
+    rows = {**batch, **draws}
+    z = passes.corrupt_for_denoising(config, rows)
+    z_decode = passes.corrupt_for_decoding(config, rows)
 
     self_condition = corruption.pinned_zeros(clean, is_cond)
     target = flow.velocity(clean, z, t, config.min_time_gap)

@@ -61,11 +61,15 @@ def self_conditioned(config, network, rows):
     return self_condition, target
 
 
-def corrupt(config, batch, draws):
-    """Both corrupted inputs of every row: `(z for denoising, z for decoding)`."""
-    clean, is_cond = batch["clean"], batch["is_cond"]
-    z = corruption.denoise_input(clean, is_cond, draws["noise"], draws["t"], config.noise_scale)
-    z_decode = corruption.decode_input(
-        clean, draws["decode_noise"], draws["decode_mix"], config.decode_noise_scale
+def corrupt_for_denoising(config, rows):
+    """z of denoise rows: dict with `clean`, `is_cond`, `noise`, `t`."""
+    return corruption.denoise_input(
+        rows["clean"], rows["is_cond"], rows["noise"], rows["t"], config.noise_scale
     )
-    return z, z_decode
+
+
+def corrupt_for_decoding(config, rows):
+    """z of decode rows: dict with `clean`, `decode_noise`, `decode_mix`."""
+    return corruption.decode_input(
+        rows["clean"], rows["decode_noise"], rows["decode_mix"], config.decode_noise_scale
+    )

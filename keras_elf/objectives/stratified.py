@@ -6,6 +6,7 @@ from keras_elf import flow
 from keras_elf.objectives import corruption, losses, passes
 
 DECODE, SELF_CONDITIONED, PLAIN = 0, 1, 2
+ROW_DRAWS = ("noise", "decode_noise", "t", "decode_mix", "guidance_scale")
 
 
 def stratified_loss(config, network, batch, draws, groups, training):
@@ -21,19 +22,24 @@ def stratified_loss(config, network, batch, draws, groups, training):
         Others and returns: see `ELFObjective.__call__`.
     """
     batch = {k: groups.shuffle(v, draws["order"]) for k, v in batch.items()}
-    z, z_decode = passes.corrupt(config, batch, draws)
-    t, w = draws["t"], draws["guidance_scale"]
-    rows = {**batch, "z": z, "z_decode": z_decode, "t": t, "guidance_scale": w}
+    rows = {**batch, **{name: draws[name] for name in ROW_DRAWS}}
     decode, guided, plain = (
         {k: groups.take(v, group) for k, v in rows.items()}
         for group in (DECODE, SELF_CONDITIONED, PLAIN)
     )
-
+    decode["z"] = passes.corrupt_for_decoding(config, decode)
+    for part in (guided, plain):
+        part["z"] = passes.corrupt_for_denoising(config, part)
     self_condition, guided_target = passes.self_conditioned(config, network, guided)
+    plain_target = flow.velocity(plain["clean"], plain["z"], plain["t"], config.min_time_gap)
+
+    ones = [ops.ones_like(part["t"]) for part in (decode, guided, plain)]
+    zeros = [ops.zeros_like(part["t"]) for part in (decode, guided, plain)]
+    z = groups.join([guided["z"], plain["z"]])
     hidden = passes.hidden_states(
         network,
-        groups.join([decode["z_decode"], guided["z"], plain["z"]]),
-        groups.join([ops.ones_like(decode["t"]), guided["t"], plain["t"]]),
+        groups.join([decode["z"], guided["z"], plain["z"]]),
+        groups.join([ones[DECODE], guided["t"], plain["t"]]),
         groups.join(
             [
                 ops.zeros_like(decode["z"]),
@@ -41,10 +47,8 @@ def stratified_loss(config, network, batch, draws, groups, training):
                 corruption.pinned_zeros(plain["clean"], plain["is_cond"]),
             ]
         ),
-        w,
-        groups.join(
-            [ops.ones_like(decode["t"]), ops.zeros_like(guided["t"]), ops.zeros_like(plain["t"])]
-        ),
+        draws["guidance_scale"],
+        groups.join([ones[DECODE], *zeros[SELF_CONDITIONED:]]),
         training,
     )
 
@@ -52,11 +56,18 @@ def stratified_loss(config, network, batch, draws, groups, training):
         network.unembedding(groups.take(hidden, DECODE)), decode["token_ids"]
     )
     ce, ce_count = losses.masked_sum(entropy, decode["counts"])
-    plain_target = flow.velocity(plain["clean"], plain["z"], plain["t"], config.min_time_gap)
-    sc, sc_count = _l2(
-        config, network, groups.take(hidden, SELF_CONDITIONED), guided, guided_target
+    t = groups.join([guided["t"], plain["t"]])
+    x_pred = passes.head_to_clean(
+        config, network, groups.take(hidden, SELF_CONDITIONED, PLAIN), z, t
     )
-    pl, pl_count = _l2(config, network, groups.take(hidden, PLAIN), plain, plain_target)
+    error = losses.velocity_error(
+        flow.velocity(x_pred, z, t, config.min_time_gap),
+        groups.join([guided_target, plain_target]),
+    )
+    counts = groups.join([guided["counts"], plain["counts"]])
+    is_guided = groups.join([ones[SELF_CONDITIONED], zeros[PLAIN]])[:, None]
+    sc, sc_count = losses.masked_sum(error, counts * is_guided)
+    pl, pl_count = losses.masked_sum(error, counts * (1.0 - is_guided))
 
     p_decode, p_sc = config.decode_probability, config.self_conditioning_probability
     decode_loss = losses.ratio(ce, ce_count)
@@ -68,9 +79,3 @@ def stratified_loss(config, network, batch, draws, groups, training):
         "decode_loss": decode_loss,
         "decode_count": ce_count,
     }
-
-
-def _l2(config, network, hidden, rows, target):
-    x_pred = passes.head_to_clean(config, network, hidden, rows["z"], rows["t"])
-    v = flow.velocity(x_pred, rows["z"], rows["t"], config.min_time_gap)
-    return losses.masked_sum(losses.velocity_error(v, target), rows["counts"])

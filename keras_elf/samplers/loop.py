@@ -25,18 +25,18 @@ class SamplingState:
     samples: range
 
 
-def run(step, grid, amounts, z, self_condition, noise, samples, callback=None):
+def run(step, grid, amounts, z, self_condition, given, samples, callback=None):
     """Walk `z` along the grid.
 
     The time and the amount of noise are arguments of the step, so that one compiled
     function serves all steps and settings of a shape.
 
     Args:
-        step: `(z, self_condition, t, t_next, amount, noise) -> (z, x_pred)`.
+        step: `(z, self_condition, t, t_next, amount, given) -> (z, x_pred)`.
         grid: `(num_steps + 1,)` times.
         amounts: `(num_steps,)` amounts of noise.
         z, self_condition: starting tensors.
-        noise: `step index -> noise or None`.
+        given: `step index -> ` what else that step needs, its noise for one.
         samples: range of the samples in the batch.
         callback: called with a `SamplingState` after each step, or `None`.
 
@@ -46,7 +46,7 @@ def run(step, grid, amounts, z, self_condition, noise, samples, callback=None):
     num_steps = len(grid) - 1
     x_pred = self_condition
     for i in range(num_steps):
-        z, x_pred = step(z, x_pred, grid[i], grid[i + 1], amounts[i], noise(i))
+        z, x_pred = step(z, x_pred, grid[i], grid[i + 1], amounts[i], given(i))
         if callback is not None:
             callback(SamplingState(i + 1, num_steps, float(grid[i + 1]), z, x_pred, samples))
     return z

@@ -15,6 +15,9 @@ class ODESampler(Sampler):
     Source: ELF, arXiv 2605.10938 (sampling, ODE).
     """
 
+    def network_times(self, grid, amounts):
+        return grid[:-1]
+
     def step(self, denoise, z, self_condition, t, t_next, amount, noise, pin):
         x_pred, velocity = denoise(z, self_condition, t)
         return z + (t_next - t) * velocity, x_pred

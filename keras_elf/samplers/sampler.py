@@ -23,6 +23,12 @@ class Sampler:
 
     needs_noise = False
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls) and "network_times" not in vars(cls):
+            # A step of its own may ask the network at other times than its parent's.
+            cls.network_times = Sampler.network_times
+
     def __init__(self, schedule="logit_normal", time_mean=-1.5, time_std=0.8):
         self.schedule = checks.choice("schedule", schedule, flow.TIME_SCHEDULES)
         self.time_mean = checks.number("time_mean", time_mean)
@@ -42,6 +48,21 @@ class Sampler:
     def noise_amounts(self, grid):
         """What `step` is given as `amount` in each interval, `(num_steps,)`, last one 0."""
         return np.zeros(len(grid) - 1, "float32")
+
+    def network_times(self, grid, amounts):
+        """Times at which the steps ask the network, where that is known beforehand.
+
+        The context tokens of all steps can then be made at once. A subclass with a `step` of
+        its own that asks once a step may say so here.
+
+        Args:
+            grid: NumPy `(num_steps + 1,)`.
+            amounts: NumPy `(num_steps,)`.
+
+        Returns:
+            NumPy float32 `(num_steps,)`, or `None`: `step` is then free to ask at any time.
+        """
+        return None
 
     def step_key(self):
         """Hashable of all settings that `step` itself reads, to tell compiled steps apart."""

@@ -38,6 +38,9 @@ class SDESampler(Sampler):
         amounts[-1] = 0.0
         return amounts
 
+    def network_times(self, grid, amounts):
+        return np.clip(1.0 - amounts * np.diff(grid), 0.0, 1.0) * grid[:-1]
+
     def step_key(self):
         return (self.noise_scale,)
 

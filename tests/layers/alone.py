@@ -115,8 +115,8 @@ CASES = {
     ),
     "TimestepEmbedding": _timestep(),
 }
-# The layers whose output is float32 under every policy.
-FLOAT32_HEADS = ("DenoisingHead", "TiedUnembedding")
+# Whatever the policy: heads, and what is added to a float32 stream.
+FLOAT32_OUTPUT = ("DenoisingHead", "TiedUnembedding", "ELFBlock")
 
 
 def build(name, dtype=None):

@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from keras_elf import layers
-from tests.layers.alone import CASES, FLOAT32_HEADS, LATENT, WIDTH, array, build, randomise, tensor
+from tests.layers.alone import CASES, FLOAT32_OUTPUT, LATENT, WIDTH, array, build, randomise, tensor
 
 every_layer = pytest.mark.parametrize("name", CASES)
 
@@ -57,7 +57,7 @@ def test_mixed_bfloat16_is_finite_and_close(name):
     output = model(inputs(5))
     expected = array(exact(inputs(5)))
     assert {v.dtype for v in model.trainable_variables} <= {"float32"}
-    dtype = "float32" if name in FLOAT32_HEADS else "bfloat16"
+    dtype = "float32" if name in FLOAT32_OUTPUT else "bfloat16"
     assert keras.backend.standardize_dtype(output.dtype) == dtype
     assert np.isfinite(array(output)).all()
     assert np.abs(array(output) - expected).max() < 0.05 * max(np.abs(expected).max(), 1)

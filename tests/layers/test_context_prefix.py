@@ -51,7 +51,7 @@ def test_scalar_time_and_scale_count_for_all_rows(prefix):
     expected, _ = prefix(X, np.full(3, 0.3, "float32"), guidance_scale=np.full(3, 2.0, "float32"))
     for scalar in (float, np.float32, keras.ops.convert_to_tensor):
         out, _ = prefix(X, scalar(0.3), guidance_scale=scalar(2.0))
-        np.testing.assert_allclose(array(out), array(expected), atol=1e-6)
+        np.testing.assert_allclose(array(out), array(expected), atol=1e-5)
 
 
 def test_gate_is_closed_by_default_and_keeps_the_slots(prefix):
@@ -89,3 +89,15 @@ def test_bad_inputs_are_refused():
         layers.ContextPrefix(WIDTH)(keras.Input((None, 7)), keras.Input(()))
     with pytest.raises(ValueError, match=r"\(batch, length, width\)"):
         layers.ContextPrefix(WIDTH)(keras.Input((WIDTH,)), keras.Input(()))
+
+
+def test_tokens_made_beforehand_are_the_prefix(prefix):
+    whole, prefix_length = prefix(X, T, guidance_scale=SCALE)
+    tokens = prefix.tokens(T, SCALE)
+    assert tokens.shape == (3, prefix_length, WIDTH)
+    np.testing.assert_allclose(array(prefix.prepend(X, [tokens])), array(whole), atol=1e-6)
+    # One row serves all; a scalar time takes the rows of the scales.
+    one, _ = prefix(X, T[1], guidance_scale=SCALE[1])
+    shared = prefix.prepend(X, [prefix.tokens(T[1], SCALE[1])])
+    np.testing.assert_allclose(array(shared), array(one), atol=1e-6)
+    assert prefix.tokens(T[1], SCALE).shape == (3, prefix_length, WIDTH)

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_elf import layers
 from keras_elf.encoders import GaussianTable
+from keras_elf.layers import tied_unembedding
 from tests.gradients import ValueAndGradients
 from tests.layers.alone import array, randomise, tensor
 
@@ -144,3 +145,23 @@ def test_tied_logits_are_float32_in_mixed_precision():
 def test_what_cannot_be_tied_is_refused(tied_to, vocabulary_size, embedding_dim, message):
     with pytest.raises(ValueError, match=message):
         layers.TiedUnembedding(vocabulary_size, embedding_dim, tied_to=tied_to)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_most_likely_ids_by_blocks_of_positions(tied, monkeypatch):
+    table = keras.layers.Embedding(ROWS, LATENT) if tied else None
+    layer = layers.TiedUnembedding(VOCABULARY, LATENT, tied_to=table)
+    layer.build((None, None, WIDTH))
+    randomise(layer)
+    x = tensor(2, 7, WIDTH)
+    whole = array(ops.argmax(layer(x), axis=-1))
+    held = []
+    call = layer.call
+    monkeypatch.setattr(layer, "call", lambda x: held.append(x.shape[1]) or call(x))
+    # Two rows: all seven positions, three blocks of three, seven of one.
+    for most, size in ((2**26, 7), (2 * VOCABULARY * 3, 3), (1, 1)):
+        monkeypatch.setattr(tied_unembedding, "MAX_LOGITS", most)
+        held.clear()
+        np.testing.assert_array_equal(array(layer.most_likely(x)), whole)
+        assert set(held) == {size}
+    assert len(set(whole.ravel().tolist())) > 2

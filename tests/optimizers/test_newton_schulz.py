@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_elf.optimizers import newton_schulz
-from keras_elf.optimizers.newton_schulz import group_by_shape, newton_schulz_grouped
+from keras_elf.optimizers.newton_schulz import _iterate, group_by_shape, newton_schulz_grouped
 
 
 def singular_value_map(matrix, steps):
@@ -66,6 +66,34 @@ def test_groups_cover_once_and_stay_small(shapes, limit):
         assert small <= large
         assert all(tuple(sorted(shapes[i])) == (small, large) for i in indices)
         assert len(indices) == 1 or len(indices) * small * large <= limit
+
+
+SPECTRA = {
+    "alike": np.ones(48),
+    "falling": np.logspace(0, -3, 48),
+    "falling below what float32 resolves": np.logspace(0, -7, 48),
+    "few": np.r_[np.ones(6), np.zeros(42)],
+    "few and noise": np.r_[np.ones(6), np.full(42, 1e-4)],
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("steps", [5, 9])
+def test_wide_matrices_lose_no_precision_in_their_gram_matrix(name, steps):
+    rng = np.random.default_rng(3)
+    u = np.linalg.qr(rng.standard_normal((48, 48)))[0]
+    v = np.linalg.qr(rng.standard_normal((160, 48)))[0].T
+    matrix = np.float32((u * SPECTRA[name]) @ v)
+    x = matrix / np.float32(np.linalg.norm(matrix) + 1e-8)
+    exact = np.float64(x)
+    for _ in range(steps):
+        gram = exact @ exact.T
+        exact = 3.4445 * exact + (-4.7750 * gram + 2.0315 * gram @ gram) @ exact
+    plain = keras.ops.convert_to_numpy(_iterate(keras.ops.convert_to_tensor(x), steps))
+    got = keras.ops.convert_to_numpy(newton_schulz(matrix, steps))
+    # More steps than five blow up rounding in whatever way they are computed.
+    allowed = max(1e-4 * np.abs(exact).max(), 2 * np.abs(plain - exact).max())
+    assert np.abs(got - exact).max() < allowed
 
 
 def test_bad_arguments():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf.models.generation import GenerationFunctions, sample_batch
+from keras_elf.models.generation import GenerationFunctions, sample_batch, step_prefixes
 from keras_elf.objectives import ELFObjective
 from keras_elf.samplers import ODESampler, SDESampler
 from tests.reference_model import largest_error, toy_backbone
@@ -59,6 +59,7 @@ def test_run_equals_public_code(reference, functions, case):
         range(4),
         ref["t_steps"],
         RecordedNoise(ref),
+        step_prefixes(functions, settings, ref["t_steps"]),
         ref.get("cond_seq"),
         ref["cond_seq_mask"] > 0 if "cond_seq_mask" in ref else None,
         states.append,

@@ -105,6 +105,39 @@ def test_grid_follows_the_schedule(name):
         cls().time_grid(5)
 
 
+@every_sampler
+def test_times_told_beforehand_are_the_times_asked(name):
+    each = samplers.get(name)
+    for grid in grids(each):
+        asked = []
+
+        def predict(z, self_condition, t, asked=asked):
+            asked.append(float(t))
+            return ops.convert_to_tensor(DATA)
+
+        walk(each, grid, predict=predict)
+        told = each.network_times(grid, each.noise_amounts(grid))
+        if told is not None:
+            np.testing.assert_allclose(told, asked, atol=1e-6)
+
+
+def test_a_step_of_ones_own_starts_without_known_times():
+    class Midpoint(ODESampler):
+        def step(self, denoise, z, self_condition, t, t_next, amount, noise, pin):
+            half = 0.5 * (t_next - t)
+            x, velocity = denoise(z, self_condition, t)
+            x, velocity = denoise(z + half * velocity, x, t + half)
+            return z + (t_next - t) * velocity, x
+
+    class Renamed(ODESampler):
+        """Only settings of its own."""
+
+    grid = np.float32([0, 0.5, 1])
+    amounts = np.zeros(2, "float32")
+    assert Midpoint().network_times(grid, amounts) is None
+    np.testing.assert_array_equal(Renamed().network_times(grid, amounts), [0, 0.5])
+
+
 def test_ode_is_euler():
     grid = np.float32([0, 0.3, 1])
     _, states = walk(ODESampler(), grid, predict=lambda z, sc, t: 0.5 * z)
