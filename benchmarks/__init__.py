@@ -1,1 +1,1 @@
-"""Speed of keras_elf, measured as ratios within one run: `python -m benchmarks --help`."""
+"""What keras_elf costs, measured as ratios within one run: `python -m benchmarks --help`."""

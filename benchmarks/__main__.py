@@ -1,63 +1,115 @@
-"""Command line: `KERAS_BACKEND=jax python -m benchmarks --size nano --case train_step`."""
+"""The benchmarks' command line."""
 
-import argparse
 import json
 import os
 import pathlib
-import platform
+import subprocess
+import sys
+import tempfile
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+from benchmarks import cases, options, record  # noqa: E402
 
-def main():
+
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
+    chosen = options.parse(arguments)
+    if chosen.plot:
+        from benchmarks import plot
+
+        plot.require_matplotlib()
+    backends = chosen.backend or [os.environ["KERAS_BACKEND"]]
+    backends = cases.BACKENDS if "all" in backends else list(dict.fromkeys(backends))
+    if list(backends) == [os.environ["KERAS_BACKEND"]]:
+        records = [measure(chosen, arguments)]
+    else:
+        records = [_in_child(backend, arguments) for backend in backends]
+    for one in records:
+        if chosen.json:
+            several = len(records) > 1
+            stem = f"{chosen.json.stem}_{one['backend']}" if several else chosen.json.stem
+            record.write(one, chosen.json.with_name(stem + chosen.json.suffix))
+        if chosen.keep:
+            print(f"Kept: {record.write(one, record.result_path(one)).name}")
+    if chosen.plot:
+        plot.draw(records, chosen.plot)
+    return 0
+
+
+def measure(chosen, arguments):
+    """The record of the cases on this process's backend; its table is printed."""
+    settings = cases.Settings(
+        size=chosen.size,
+        length=chosen.length,
+        batch=chosen.batch,
+        dtype=chosen.dtype,
+        compositions=tuple(chosen.composition or cases.COMPOSITIONS),
+        repeats=chosen.repeats,
+        num_steps=chosen.num_steps,
+        memory=not chosen.no_memory,
+    )
+    names = chosen.case or [name for name in cases.CASES if name not in cases.ON_REQUEST]
+    figures = []
+    with tempfile.TemporaryDirectory() as cache:
+        # The processes that measure memory find what this one has compiled.
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", cache)
+        cases.prepare_backend()
+        for name in dict.fromkeys(names):
+            found = cases.run(settings, name)
+            figures += found
+            show(settings, found)
+    return record.new(settings, os.environ["KERAS_BACKEND"], figures, arguments)
+
+
+def show(settings, figures):
+    """Print figures as a table, with notes below it."""
     from rich.console import Console
     from rich.table import Table
 
-    from benchmarks.cases import CASES, SIZES
-    from benchmarks.timing import compare
+    from benchmarks import table
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--case", choices=[*CASES, "all"], default="all")
-    parser.add_argument("--repeats", type=int, default=5, help="timed rounds")
-    parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
-    options = parser.parse_args()
-
-    import keras
-
-    backend = keras.backend.backend()
-    if backend == "torch":
-        import torch
-
-        torch.set_flush_denormal(True)
-    table = Table(
-        title=f"{options.size} on {backend}, {platform.machine()}, {os.cpu_count()} cores"
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    made = Table(
+        title=f"{figures[0]['case']}: {settings.size}, {settings.dtype}, "
+        f"{os.environ['KERAS_BACKEND']}"
     )
-    for column in ("case", "what", "first call", "median", "spread", "tokens/s", "ratio"):
-        table.add_column(column, justify="left" if column in ("case", "what") else "right")
-    results = []
-    for name in CASES if options.case == "all" else [options.case]:
-        functions, tokens = CASES[name](options.size)
-        figures = compare(functions, options.repeats)
-        base = next(iter(figures.values()))["median_s"]
-        for what, f in figures.items():
-            ratio = f["median_s"] / base
-            results.append({"case": name, "what": what, "time_ratio": ratio, "tokens": tokens, **f})
-            table.add_row(
-                name,
-                what,
-                f"{f['first_s']:.2f} s",
-                f"{f['median_s'] * 1e3:.1f} ms",
-                f"{f['min_s'] * 1e3:.1f}..{f['max_s'] * 1e3:.1f}",
-                f"{tokens / f['median_s']:,.0f}",
-                f"{ratio:.2f}",
-            )
-    Console().print(table)
-    if options.json:
-        record = {"backend": backend, "keras": keras.__version__, "size": options.size}
-        options.json.write_text(json.dumps({**record, "results": results}, indent=1))
-    return 0
+    columns, rows = table.table(figures)
+    for i, column in enumerate(columns):
+        made.add_column(column, justify="right" if i else "left")
+    for row in rows:
+        made.add_row(*row)
+    console.print(made)
+    for line in table.notes(figures):
+        console.print(line, style="dim", highlight=False)
+
+
+def _in_child(backend, arguments):
+    """The record that this program makes under another backend."""
+    arguments = _without(arguments, ("--backend", "--json", "--plot"), ("--keep",))
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "record.json"
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks", *arguments, "--json", str(path)],
+            env={**os.environ, "KERAS_BACKEND": backend},
+        )
+        if done.returncode:
+            raise SystemExit(f"The benchmarks failed on {backend}.")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _without(arguments, valued, flags):
+    """`arguments` without some options and their values."""
+    kept, skip = [], False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument in valued:
+            skip = True
+        elif argument not in flags and not argument.startswith(tuple(v + "=" for v in valued)):
+            kept.append(argument)
+    return kept
 
 
 if __name__ == "__main__":

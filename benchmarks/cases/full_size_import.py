@@ -1,6 +1,6 @@
 """Importing and loading ELF-B at full size: seconds, and memory as a multiple of the weights.
 
-    KERAS_BACKEND=jax python -m benchmarks.full_size_import
+    KERAS_BACKEND=jax python -m benchmarks --case full_size_import
 
 Writes a random checkpoint of 105M parameters in the torch layout (raw and averaged weights, 0.8 GB)
 and a random T5-small (0.14 GB), imports both, and loads the preset that was written. Each part runs
@@ -8,7 +8,6 @@ in a process of its own. Needs 2.5 GB of disk and `torch`, which writes the file
 two on two cores. Memory is the process's peak over what it had after its imports.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import sys
 import tempfile
 import time
 
+ABOUT = "importing and loading a random ELF-B and T5-small: seconds, memory over the weights"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
@@ -97,56 +97,49 @@ def measure(action, directory):
     import numpy  # noqa: F401
 
     import keras_elf.checkpoints.importing
+    from benchmarks.memory import resident
     from keras_elf.models import ELFGenerator
 
     directory = pathlib.Path(directory)
-    base, start = _memory("VmRSS"), time.perf_counter()
+    base, start = resident("VmRSS"), time.perf_counter()
     if action == "import":
         keras_elf.checkpoints.import_checkpoint(
             directory / "checkpoint_95000", directory / "preset", encoder=directory / "t5"
         )
     else:
         ELFGenerator.from_preset(directory / "preset", sequence_length=1024)
-    return {"seconds": time.perf_counter() - start, "peak": _memory("VmHWM") - base}
+    return {"seconds": time.perf_counter() - start, "peak": resident("VmHWM") - base}
 
 
-def _memory(field):
-    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {field}")
+def run(settings):
+    """One figure for each action; each is measured once, at ELF-B's own size."""
+    from benchmarks import machine, timing
 
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--action", choices=("write", "import", "load"), help="one part alone")
-    parser.add_argument("--directory")
-    options = parser.parse_args(arguments)
-    if options.action == "write":
-        print(json.dumps(write(options.directory)))
-    elif options.action:
-        print(json.dumps(measure(options.action, options.directory)))
-    else:
-        with tempfile.TemporaryDirectory() as directory:
-            size = _run("write", directory)["bytes"]
-            for action in ("import", "load"):
-                found = _run(action, directory)
-                print(
-                    f"{os.environ.get('KERAS_BACKEND', 'jax')} {action}: {found['seconds']:.1f} s, "
-                    f"peak {found['peak'] / 1e9:.2f} GB = {found['peak'] / size:.2f} x the "
-                    f"{size / 1e9:.2f} GB of weights"
-                )
-    return 0
+    figures = []
+    with tempfile.TemporaryDirectory() as directory:
+        size = _run("write", directory)["bytes"]
+        for action in ("import", "load"):
+            found = _run(action, directory)
+            figures.append(
+                {
+                    "case": "full_size_import",
+                    "what": action,
+                    "date": machine.now(),
+                    "time_s": timing.spread([found["seconds"]]),
+                    "peak_bytes": found["peak"],
+                    "peak_over_weights": found["peak"] / size,
+                }
+            )
+    return figures
 
 
 def _run(action, directory):
-    command = [sys.executable, "-m", "benchmarks.full_size_import"]
-    command += ["--action", action, "--directory", directory]
-    done = subprocess.run(command, capture_output=True, text=True)
+    """What `write` returns, or `measure` of another action, in a process of its own."""
+    call = f"write({directory!r})" if action == "write" else f"measure({action!r}, {directory!r})"
+    program = (
+        f"import json\nfrom benchmarks.cases.full_size_import import *\nprint(json.dumps({call}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
