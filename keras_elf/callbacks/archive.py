@@ -25,7 +25,7 @@ class Damaged(ValueError):
 @contextlib.contextmanager
 def replaced(path, mode="wb"):
     """A file to write that takes the place of `path` once the block has ended well."""
-    path = pathlib.Path(path)
+    path = pathlib.Path(os.path.realpath(path))  # A link stays one.
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(beside, mode) as file:

@@ -23,16 +23,19 @@ class InterruptSafely(StepCallback):
 
     Args:
         print_fn: function of one string. Defaults to printing on the standard error.
+        hint: str. What to say of how to go on. Defaults to what to do in Python.
 
     Raises:
         ValueError: in `fit`, without a `ResumableCheckpoint`.
     """
 
-    def __init__(self, print_fn=None):
+    def __init__(self, print_fn=None, hint=None):
         super().__init__()
         if print_fn is not None and not callable(print_fn):
             raise ValueError(f"`print_fn` must be a function or None. Received: {print_fn!r}")
-        self.print_fn = print_fn
+        if hint is not None and not isinstance(hint, str):
+            raise ValueError(f"`hint` must be a str or None. Received: {hint!r}")
+        self.print_fn, self.hint = print_fn, hint
         self.interrupted = False
         self._previous = {}
 
@@ -57,18 +60,19 @@ class InterruptSafely(StepCallback):
         if self.interrupted:
             # The one that saves may come after this one.
             self._checkpoint.save_if_requested()
-            self._say(
-                f"Stopped at step {self.clock.step}; saved {self._checkpoint.last_saved}. To go "
-                "on, run the same again with ResumableCheckpoint("
-                f"{str(self._checkpoint.directory)!r}, resume=True)."
+            directory = str(self._checkpoint.directory)
+            hint = self.hint or (
+                f"run the same again with ResumableCheckpoint({directory!r}, resume=True)."
             )
+            saved = self._checkpoint.last_saved
+            self._say(f"Stopped at step {self.clock.step}; saved {saved}. To go on: {hint}")
 
     def after_fit(self):
         super().after_fit()
         self._give_back()
 
     def get_config(self):
-        return {}
+        return {"hint": self.hint}
 
     def _handle(self, number, frame):
         self._give_back()

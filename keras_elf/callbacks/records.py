@@ -30,6 +30,11 @@ class RecordFile:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         kept, later = [], 0
+        if self.path.exists() and not self.path.is_file():
+            # Nothing can be taken back from a pipe or a device, nor may they be replaced.
+            self._file = open(self.path, "w", encoding="utf-8", newline="")
+            self._file.writelines(self._header())
+            return
         if self.path.exists():
             for number, line in enumerate(self._lines(), start=1):
                 found = self._step(line, number)

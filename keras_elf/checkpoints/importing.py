@@ -65,6 +65,12 @@ def import_checkpoint(
         ImportError: if an extra is needed; it is named.
     """
     checks.choice("weights", weights, ("ema", "raw"))
+    for name, value in (("checkpoint", checkpoint), ("preset_dir", preset_dir)):
+        _check_path(name, value)
+    for name, value, kind in (("encoder", encoder, TextEncoder), ("tokenizer", tokenizer, None)):
+        known = isinstance(value, kind) if kind else hasattr(value, "tokenize")
+        if value is not None and not known:
+            _check_path(name, value)
     if source is not None and not isinstance(source, dict):
         raise ValueError(f"`source` must be a dict for the manifest. Received: {source!r}")
     if preset is not None:
@@ -78,6 +84,8 @@ def import_checkpoint(
     if preset is not None:
         check_sizes(sizes, _bundled_config(preset, "config.json"), released.path, preset)
     encoder, tokenizer = _parts(encoder, tokenizer)
+    if encoder is not None:
+        _check_finite(encoder)
 
     with written_whole(preset_dir) as directory:
         with weights_to_come():
@@ -102,6 +110,28 @@ def import_checkpoint(
         gc.collect()
         _verify(directory, arrays, encoder)
         return manifest.write(directory, facts)
+
+
+def _check_path(name, value):
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"`{name}` must be a str or a path. Received: {value!r:.80}")
+
+
+def _check_finite(encoder):
+    bad = [v.path for v in encoder.variables if not _is_finite(ops.convert_to_numpy(v.value))]
+    if bad:
+        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise ValueError(
+            f"`encoder` holds values that are not finite, in {', '.join(bad[:3])}{more}. Load it "
+            "again from a sound file"
+        )
+
+
+def _is_finite(array):
+    if array.dtype.kind in "iub":
+        return True
+    # NumPy does not look into the 16-bit floats of other packages.
+    return bool(np.isfinite(array.astype("float32")).all())
 
 
 def _parts(encoder, tokenizer):

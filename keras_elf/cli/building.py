@@ -6,6 +6,7 @@ from keras_elf.cli.plan import Plan
 
 # Enough for the pieces of a vocabulary; a corpus may be larger than the memory.
 _MAX_SENTENCES = 200_000
+_VOCABULARY_SIZE = 2048
 
 
 def new_model(plan: Plan, say):
@@ -85,24 +86,24 @@ def _for_text(plan, say):
     """Tokenizer, encoder and network of the plan's sizes, the first two trained on the text."""
     import keras_hub
 
-    from keras_elf import data
     from keras_elf.encoders import TransformerEncoder, pretrain
     from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 
-    say(f"A tokenizer of {plan.vocabulary_size} pieces for {plan.data}")
-    texts, conditional = _texts(plan)
-    proto = data.train_sentencepiece(texts, plan.vocabulary_size, max_sentences=_MAX_SENTENCES)
+    say(f"A tokenizer for {plan.data}")
+    proto, conditional = _vocabulary(plan)
+    tokenizer = keras_hub.models.T5Tokenizer(proto=proto)
+    vocabulary_size = tokenizer.vocabulary_size()
     length = plan.sequence_length or 64
     preprocessor = ELFPreprocessor(
-        keras_hub.models.T5Tokenizer(proto=proto),
+        tokenizer,
         sequence_length=length,
         condition_length=plan.condition_length or (length // 2 if conditional else None),
         # Where the model must say itself when it is done, it learns to.
         pad_with="end" if conditional else "pad",
     )
-    say(f"A text encoder, {plan.encoder_steps} steps on masked tokens")
+    say(f"{vocabulary_size:,} pieces; a text encoder, {plan.encoder_steps} steps on masked tokens")
     encoder = TransformerEncoder(
-        plan.vocabulary_size, plan.latent_dim, plan.encoder_depth, num_heads=plan.num_heads
+        vocabulary_size, plan.latent_dim, plan.encoder_depth, num_heads=plan.num_heads
     )
     rows = load(plan, preprocessor, max_examples=plan.encoder_steps * plan.batch_size)
     count = min(plan.encoder_steps, len(rows)) * rows.batch_size
@@ -113,7 +114,7 @@ def _for_text(plan, say):
     )
     return ELFGenerator(
         ELFBackbone(
-            vocabulary_size=plan.vocabulary_size,
+            vocabulary_size=vocabulary_size,
             latent_dim=plan.latent_dim,
             depth=plan.depth,
             hidden_size=plan.hidden_size,
@@ -131,6 +132,20 @@ def _for_text(plan, say):
     )
 
 
+def check_data(plan):
+    """Raise `ValueError` if a data set of a plan cannot be opened: before the work, not after."""
+    from keras_elf.data.sources import open_source
+    from keras_elf.data.sources.fields import Fields
+
+    for spec in (plan.data, plan.validation):
+        if spec is not None:
+            fields = Fields(plan.target, plan.condition)
+            first = open_source(spec, fields).peek()
+            if first is None:
+                raise ValueError(f"{spec} holds no text")
+            fields.pick(*first)
+
+
 def load(plan, preprocessor, spec=None, **kwargs):
     """`keras_elf.data.load_dataset` with the plan's fields, lengths and seed."""
     from keras_elf import data
@@ -144,6 +159,24 @@ def load(plan, preprocessor, spec=None, **kwargs):
         seed=plan.seed,
         **kwargs,
     )
+
+
+def _vocabulary(plan):
+    """A SentencePiece model of the text, and whether the text has conditions."""
+    from keras_elf import data
+
+    size = plan.vocabulary_size or _VOCABULARY_SIZE
+    while True:
+        texts, conditional = _texts(plan)
+        try:
+            proto = data.train_sentencepiece(texts, size, max_sentences=_MAX_SENTENCES)
+            return proto, conditional
+        except ValueError as error:
+            largest = getattr(error, "largest_size", None)
+            # Where nobody asked for a size, a small text gets what it has pieces for.
+            if plan.vocabulary_size is not None or largest is None or largest >= size:
+                raise
+            size = largest
 
 
 def _texts(plan):

@@ -1,17 +1,17 @@
 """`keras-elf evaluate`: how good generated text is, as one report."""
 
 import json
-import sys
 
-from keras_elf.cli.files import write_text
+from keras_elf.cli.files import check_file, standard_input, write_text
 from keras_elf.cli.parser import Parser, real, whole
+
+SPLIT, LIMIT = "test", 1000
 
 
 def main(arguments=None):
     """Print the report; returns 0."""
     options = _parser().parse_args(arguments)
-    if options.num_samples is not None and (options.data or options.texts):
-        raise ValueError("--num-samples is for unconditional text: there is one for each input")
+    _check(options)
     import keras_elf.evaluation as evaluation
 
     judge = None if options.judge == "none" else options.judge
@@ -44,12 +44,37 @@ def main(arguments=None):
     return 0
 
 
+# What goes with --texts alone, with --preset alone, and with --preset and --data.
+_TEXTS = ("references",)
+_WRITING = ("data", "num_samples", "num_steps", "sampler", "gamma", "batch_size")
+_WRITING = (*_WRITING, "self_cond_guidance_scale")
+_PAIRS = ("split", "limit", "target", "condition", "guidance_scale")
+
+
+def _check(options):
+    """Refuse flags that would do nothing, and an --output that would fail after the work."""
+    for names, needed in (
+        (_TEXTS, None if options.texts else "--texts"),
+        ((*_WRITING, *_PAIRS), "--preset" if options.texts else None),
+        (_PAIRS, None if options.data else "--data"),
+    ):
+        given = [name for name in names if getattr(options, name) is not None]
+        if needed and given:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise ValueError(f"{flags} would do nothing without {needed}")
+    if options.num_samples is not None and options.data:
+        raise ValueError("--num-samples is for unconditional text: there is one for each input")
+    if options.output is not None:
+        check_file("--output", options.output)
+
+
 def _settings(options):
     from keras_elf import samplers
 
     given = {
         "num_steps": options.num_steps,
         "guidance_scale": options.guidance_scale,
+        "self_cond_guidance_scale": options.self_cond_guidance_scale,
         "batch_size": options.batch_size,
         "sampler": options.sampler,
     }
@@ -65,8 +90,8 @@ def _pairs(options):
     from keras_elf.data.sources import open_source
     from keras_elf.data.sources.fields import Fields
 
-    fields = Fields("auto", "auto")
-    source = open_source(options.data, fields, split=options.split)
+    fields = Fields(options.target or "auto", options.condition or "auto")
+    source = open_source(options.data, fields, split=options.split or SPLIT)
     inputs, references = [], []
     for place, record in source:
         condition, target = fields.pick(place, record)
@@ -74,7 +99,7 @@ def _pairs(options):
             raise ValueError(f"{place}: evaluation needs a condition and a target, both text")
         inputs.append(condition)
         references.append(target)
-        if len(inputs) == options.limit:
+        if len(inputs) == (options.limit or LIMIT):
             break
     if not inputs:
         raise ValueError(f"{options.data} holds no examples")
@@ -84,11 +109,10 @@ def _pairs(options):
 def _lines(path):
     try:
         if path == "-":
-            content = sys.stdin.buffer.read()
+            lines = standard_input().splitlines()
         else:
-            with open(path, "rb") as stream:
-                content = stream.read()
-        lines = content.decode("utf-8-sig").splitlines()
+            with open(path, encoding="utf-8-sig") as stream:
+                lines = stream.read().splitlines()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error}") from None
     if path.endswith((".jsonl", ".json")):
@@ -101,7 +125,7 @@ def _lines(path):
 def _text(line, place):
     try:
         text = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{place} is not valid JSON: {error}") from None
     text = text.get("text") if isinstance(text, dict) else text
     if not isinstance(text, str):
@@ -118,6 +142,7 @@ def _parser():
         epilog="examples:\n"
         "  keras-elf evaluate --preset elf_b_owt --num-samples 1000 --output report.json\n"
         "  keras-elf evaluate --preset my_elf --data pairs.jsonl --limit 500\n"
+        "  keras-elf evaluate --preset my_elf --data qa.csv --condition question --target answer\n"
         "  keras-elf generate --preset my_elf --num-samples 100 | keras-elf evaluate --texts - "
         "--judge none",
     )
@@ -126,8 +151,10 @@ def _parser():
     what.add_argument("--texts", help="texts that are there: a file, one a line, .jsonl, or '-'")
     parser.add_argument("--references", help="with --texts: file of as many references")
     parser.add_argument("--data", help="with --preset: conditions and references, as for train")
-    parser.add_argument("--split", default="test", help="of a TFDS data set (default: test)")
-    parser.add_argument("--limit", type=whole(1), default=1000, help="most examples of --data")
+    parser.add_argument("--target", help="field of --data with the references")
+    parser.add_argument("--condition", help="field of --data to write from")
+    parser.add_argument("--split", help=f"of a TFDS data set (default: {SPLIT})")
+    parser.add_argument("--limit", type=whole(1), help=f"examples of --data (default: {LIMIT})")
     parser.add_argument("--num-samples", type=whole(1), help="unconditional texts (default 1000)")
     parser.add_argument(
         "--judge", default="auto", help="keras-hub causal language model, or 'none'"
@@ -136,6 +163,7 @@ def _parser():
     parser.add_argument("--sampler", choices=("ode", "sde"))
     parser.add_argument("--gamma", type=real(0), help="noise of the SDE sampler")
     parser.add_argument("--guidance-scale", type=real(), help="on the condition; 1 is none")
+    parser.add_argument("--self-cond-guidance-scale", type=real(), help="on self-conditioning")
     parser.add_argument("--batch-size", type=whole(1), help="texts at once")
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
     parser.add_argument("--output", help="also write the report as JSON to this file")

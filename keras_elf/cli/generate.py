@@ -1,8 +1,8 @@
 """`keras-elf generate`: text from a preset."""
 
 import json
-import sys
 
+from keras_elf.cli.files import standard_input
 from keras_elf.cli.parser import Parser, real, whole
 
 
@@ -10,14 +10,18 @@ def main(arguments=None):
     """Write text to standard output, one a line; returns 0."""
     options = _parser().parse_args(arguments)
     inputs = _conditions(options)
+    from keras_elf import samplers
     from keras_elf.models import ELFGenerator
 
+    if inputs is None and options.guidance_scale is not None:
+        raise ValueError("--guidance-scale is on a condition: there is none")
     settings = {
         "num_steps": options.num_steps,
         "sampler": _sampler(options),
         "guidance_scale": options.guidance_scale,
         "self_cond_guidance_scale": options.self_cond_guidance_scale,
-        "seed": options.seed,
+        # A drawn one is told too: what was written can be written again.
+        "seed": samplers.SampleNoise(options.seed).seed,
         "batch_size": options.batch_size,
     }
     elf = ELFGenerator.from_preset(options.preset)
@@ -29,7 +33,7 @@ def main(arguments=None):
         texts = elf.generate(inputs, **settings)
     for number, text in enumerate(texts):
         if options.json:
-            line = {"text": text, "seed": options.seed}
+            line = {"text": text, "seed": settings["seed"]}
             if inputs is not None:
                 line["input"] = inputs[number]
             print(json.dumps(line, ensure_ascii=False))
@@ -48,20 +52,13 @@ def _conditions(options):
     texts = []
     for text in given:
         if text == "-":
-            texts += [line.rstrip("\r\n") for line in _standard_input()]
+            texts += standard_input().splitlines()
         else:
             texts.append(text)
     texts = [text for text in texts if text.strip()]
     if not texts:
         raise ValueError("no condition was given: standard input is empty")
     return texts
-
-
-def _standard_input():
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"standard input is not UTF-8: {error}") from None
 
 
 def _sampler(options):

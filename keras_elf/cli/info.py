@@ -36,39 +36,68 @@ def _one(preset):
     import os
 
     from keras_elf.checkpoints import manifest
-    from keras_elf.models import bundled, parameter_count, preset_safety
-    from keras_elf.models.preset_directory import check_directory
+    from keras_elf.models import bundled, preset_safety
+    from keras_elf.models.preset_directory import TASK, check_backbone, check_directory
 
     facts = {}
     if not os.path.isdir(preset):
         path = os.fspath(bundled.directory(preset))
         facts = bundled.information(preset)
-    else:
+    elif os.path.lexists(os.path.join(preset, TASK)):
         path = preset
         check_directory(path, load_weights=False, preprocessor=False)
+    else:
+        check_backbone(preset, load_weights=False)
+        return _network_alone(preset)
     task = preset_safety.read_json(path, "task.json")["config"]
-    backbone = task.pop("backbone")["config"]
-    for name in ("name", "trainable", "dtype"):
-        backbone.pop(name, None)
+    backbone = _sizes(task.pop("backbone")["config"])
     rows = (task.pop("preprocessor") or {"config": {}})["config"]
     encoder = task.pop("encoder") or {"class_name": "the unembedding's", "config": {}}
     sampler, objective = task.pop("sampler"), task.pop("objective")
     recipe = os.path.join(path, "recipe.json")
     return {
         **facts,
-        "parameters": parameter_count(**backbone),
-        "backbone": backbone,
+        **backbone,
         "encoder_class": encoder["class_name"],
         "sampler": {"class": sampler["class_name"], **sampler["config"]},
         "objective": objective["config"],
         "rows": {name: rows[name] for name in _ROWS if name in rows},
         "settings": {k: v for k, v in task.items() if k != "name"},
-        "recipe": _read(recipe) if os.path.isfile(recipe) else None,
-        "manifest": manifest.read(path),
+        "recipe": _read(_json, recipe) if os.path.isfile(recipe) else None,
+        "manifest": _read(manifest.read, path),
     }
 
 
-def _read(path):
+def _network_alone(path):
+    from keras_elf.checkpoints import manifest
+    from keras_elf.models import preset_safety
+    from keras_elf.models.preset_directory import CONFIG
+
+    return {
+        "holds": "the network alone, for keras_elf.ELFBackbone.from_preset",
+        **_sizes(preset_safety.read_json(path, CONFIG)["config"]),
+        "manifest": _read(manifest.read, path),
+    }
+
+
+def _sizes(config):
+    from keras_elf.models import parameter_count
+
+    backbone = {k: v for k, v in config.items() if k not in ("name", "trainable", "dtype")}
+    return {"parameters": parameter_count(**backbone), "backbone": backbone}
+
+
+def _read(reader, path):
+    try:
+        facts = reader(path)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: what is told of the preset is damaged: {error}") from None
+    if facts is not None and not isinstance(facts, dict):
+        raise ValueError(f"{path}: what is told of the preset must be a JSON object")
+    return facts
+
+
+def _json(path):
     with open(path, encoding="utf-8") as stream:
         return json.load(stream)
 
@@ -79,7 +108,9 @@ def _print(facts, listing):
 
     table = Table(show_header=False)
     if listing:
-        table = Table("preset", "what it is", "parameters", "weights")
+        table = Table("preset", "what it is", "parameters")
+        # The name of a hub repository is cut nowhere.
+        table.add_column("weights", overflow="fold")
         for name, known in facts.items():
             row = known["description"], f"{known['parameters']:,}", known["weights"]
             table.add_row(name, *row)

@@ -24,8 +24,10 @@ class Plan:
         from_scratch: bool. With `preset`: its sizes and settings, with a new network.
         encoder: str or `None`. With `from_scratch`: directory of a T5; `None` downloads the
             preset's.
-        vocabulary_size, latent_dim, depth, hidden_size, num_heads, bottleneck_dim,
-            encoder_depth, encoder_steps: int. Of a new model.
+        vocabulary_size: int or `None`. Pieces of a new tokenizer; `None` is 2048, or as many as
+            a small text has.
+        latent_dim, depth, hidden_size, num_heads, bottleneck_dim, encoder_depth,
+            encoder_steps: int. Of a new model.
         sequence_length, condition_length: int or `None`. Tokens of a row and of a condition;
             `None` for those of the preset, or 64 and half a row.
         label_drop_probability: float. Share of conditional rows that lose their condition.
@@ -34,7 +36,8 @@ class Plan:
         learning_rate: float or `None`. The peak; `None` is `base_learning_rate` x batch / 256.
         warmup_steps: int. warmup_epochs: float or `None`, which comes before it.
         decay: `"constant"`, `"linear"` (over the last third) or `"cosine"`.
-        ema_momentum, global_clipnorm: float. See `keras_elf.optimizers.Muon`.
+        ema_momentum, global_clipnorm: float in [0, 1) and above 0. See
+            `keras_elf.optimizers.Muon`.
         save_every_steps, sample_every_steps: int; 0 for never.
         num_samples, num_steps: int. Texts to write, and their sampling steps.
     """
@@ -47,7 +50,7 @@ class Plan:
     preset: str | None = None
     from_scratch: bool = False
     encoder: str | None = None
-    vocabulary_size: int = 2048
+    vocabulary_size: int | None = None
     latent_dim: int = 128
     depth: int = 4
     hidden_size: int = 128
@@ -83,6 +86,12 @@ class Plan:
         checks.choice("dtype", self.dtype, ("float32", "mixed_bfloat16"))
         if self.from_scratch and self.preset is None:
             raise ValueError("`from_scratch` needs a `preset`, whose sizes it takes")
+        if self.encoder is not None and not self.from_scratch:
+            raise ValueError("`encoder` is for `from_scratch`: other models have one of their own")
+        if self.ema_momentum == 1:
+            raise ValueError("`ema_momentum` must be below 1, or the averages would never move")
+        if not self.global_clipnorm:
+            raise ValueError("`global_clipnorm` must be above 0, or no weight would ever move")
 
     @property
     def peak_learning_rate(self):
@@ -92,15 +101,30 @@ class Plan:
         return self.base_learning_rate * self.batch_size / 256
 
 
+# Above what any machine holds: a slip of the finger is found before hours are spent on it.
+_LAYERS, _SIZE = 1000, 2**31 - 1
 _BOUNDS = {
-    "epochs": 1,
-    "batch_size": 1,
-    "vocabulary_size": 4,
-    "depth": 1,
-    "num_steps": 1,
-    "num_samples": 1,
-    "sequence_length": 2,
+    "batch_size": (1, _SIZE),
+    "bottleneck_dim": (1, _SIZE),
+    "depth": (1, _LAYERS),
+    "ema_momentum": (0, 1),
+    "encoder_depth": (1, _LAYERS),
+    "encoder_steps": (1, _SIZE),
+    "epochs": (1, _SIZE),
+    "hidden_size": (1, _SIZE),
+    "label_drop_probability": (0, 1),
+    "latent_dim": (1, _SIZE),
+    "num_heads": (1, _SIZE),
+    "num_samples": (1, _SIZE),
+    "num_steps": (1, _SIZE),
+    "seed": (0, 2**32 - 1),
+    "sequence_length": (2, _SIZE),
+    "vocabulary_size": (4, _SIZE),
 }
+# What a preset has of its own.
+_NEW_MODEL = ("vocabulary_size", "latent_dim", "depth", "hidden_size", "num_heads")
+_NEW_MODEL = (*_NEW_MODEL, "bottleneck_dim", "encoder_depth", "encoder_steps")
+_NEW_MODEL = (*_NEW_MODEL, "label_drop_probability")
 
 
 def _check(field, value):
@@ -110,9 +134,9 @@ def _check(field, value):
     if "bool" in kind:
         checks.choice(field.name, value, (True, False))
     elif "int" in kind:
-        checks.integer(field.name, value, minimum=_BOUNDS.get(field.name, 0))
+        checks.integer(field.name, value, *_BOUNDS.get(field.name, (0, _SIZE)))
     elif "float" in kind:
-        checks.number(field.name, value, minimum=0)
+        checks.number(field.name, value, *_BOUNDS.get(field.name, (0, None)))
     elif not isinstance(value, str):
         raise ValueError(f"`{field.name}` must be text. Received: {value!r}")
 
@@ -127,15 +151,23 @@ def make_plan(recipe=None, overrides=(), **flags):
         **flags: further settings; `None` where not given.
 
     Raises:
-        ValueError: for unknown names, with the nearest, and values out of range.
+        ValueError: for unknown names, with the nearest, values out of range, and settings that
+            are given twice or would do nothing.
     """
     settings = {} if recipe is None else _recipe(recipe)
+    said = {name: value for name, value in flags.items() if value is not None}
     for text in overrides:
         name, equals, value = text.partition("=")
+        name = name.strip()
         if not equals:
             raise ValueError(f"a setting must be written name=value. Received: {text!r}")
-        settings |= _known({name.strip(): _yaml(value, f"the value of {name}")})
-    settings |= {name: value for name, value in flags.items() if value is not None}
+        if name in said:
+            raise ValueError(f"`{name}` is given twice on the command line")
+        said |= _known({name: _yaml(value, f"the value of {name}")})
+    settings |= said
+    idle = [name for name in _NEW_MODEL if name in settings]
+    if idle and settings.get("preset") is not None:
+        raise ValueError(f"{settings['preset']} has its own {', '.join(idle)}: leave that out")
     return Plan(**settings)
 
 
@@ -171,8 +203,11 @@ def _recipe(recipe):
 
 def _known(settings):
     names = [field.name for field in dataclasses.fields(Plan)]
-    for name in settings:
+    for name, value in settings.items():
         checks.choice("setting", name, names)
+        # Not shown: a few lines of YAML can stand for more than a memory holds.
+        if isinstance(value, (dict, list, set)):
+            raise ValueError(f"`{name}` must be one value. Received a {type(value).__name__}")
     return {name: _number(name, value) for name, value in settings.items()}
 
 
@@ -191,6 +226,12 @@ def _yaml(text, place):
     import yaml
 
     try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if isinstance(node, yaml.MappingNode):
+            names = [key.value for key, _ in node.value if isinstance(key.value, str)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{place} sets {', '.join(twice)} twice")
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         problem = " ".join(str(error).split())

@@ -1,11 +1,13 @@
 """`keras-elf train`: text in, a preset out, with a run that can be interrupted."""
 
+import contextlib
 import dataclasses
 import json
-import os
-import pathlib
+import shlex
 import sys
+import textwrap
 
+from keras_elf.cli import run_directory
 from keras_elf.cli.backend import prepare
 from keras_elf.cli.files import write_text
 from keras_elf.cli.parser import Parser
@@ -19,7 +21,7 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     say = (lambda line: None) if options.quiet else lambda line: print(line, file=sys.stderr)
     if options.resume:
-        plan = _saved_plan(options)
+        plan = run_directory.saved_plan(options)
     else:
         plan = make_plan(
             options.recipe,
@@ -29,37 +31,48 @@ def main(arguments=None):
             output=options.output,
             seed=options.seed,
         )
-    folder = _folder(plan)
+    folder = run_directory.folder(plan)
     if not options.resume:
-        _refuse_used(folder, plan.output)
+        run_directory.refuse_used(folder, plan.output)
     return _train(plan, folder, options, say)
 
 
 def _train(plan, folder, options, say):
+    from keras_elf.cli import building
+
+    prepare(plan.seed)
+    with run_directory.nothing_left(folder) as run:
+        start = folder / "start"
+        if not start.is_dir():
+            building.check_data(plan)
+            # Made at once: a place that cannot be written is found before the work.
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
+            # A resumed run starts from the very same tokenizer, encoder and first weights.
+            building.new_model(plan, say).save_to_preset(start)
+        return _fit(plan, folder, options, say, run)
+
+
+def _fit(plan, folder, options, say, run):
     from keras_elf import callbacks
     from keras_elf.cli import building
     from keras_elf.models import ELFGenerator
 
-    prepare(plan.seed)
-    start = folder / "start"
-    if not start.is_dir():
-        model = building.new_model(plan, say)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
-        # A resumed run starts from the very same tokenizer, encoder and first weights.
-        model.save_to_preset(start)
-    model = ELFGenerator.from_preset(start, dtype=plan.dtype, seed=plan.seed)
+    model = ELFGenerator.from_preset(folder / "start", dtype=plan.dtype, seed=plan.seed)
+    run["model"] = model
     dataset = building.load(plan, model.preprocessor)
     validation = None
     if plan.validation is not None:
-        validation = building.load(plan, model.preprocessor, plan.validation, shuffle=False)
+        # All of it counts, however little there is.
+        whole = {"shuffle": False, "drop_remainder": False, "keep_remainder": True}
+        validation = building.load(plan, model.preprocessor, plan.validation, **whole)
     total = plan.epochs * len(dataset)
     model.compile(optimizer=_optimizer(plan, len(dataset), total))
     say(
         f"{model.backbone.count_params():,} parameters, {len(dataset.rows):,} rows, "
         f"{plan.epochs} epochs of {len(dataset):,} steps; checkpoints and log in {folder}"
     )
-    interrupt = callbacks.InterruptSafely(print_fn=say)
+    interrupt = callbacks.InterruptSafely(hint=run_directory.how_to_resume(folder))
     used = [
         callbacks.ResumableCheckpoint(
             folder / "checkpoints",
@@ -82,16 +95,18 @@ def _train(plan, folder, options, say):
                 print_fn=say,
             )
         )
-    history = model.fit(
-        dataset,
-        epochs=plan.epochs,
-        validation_data=validation,
-        shuffle=False,
-        callbacks=used,
-        verbose=0 if options.quiet else "auto",
-    )
+    # Standard output is for the result; in a file a line an epoch is enough.
+    verbose = 0 if options.quiet else 1 if sys.stderr.isatty() else 2
+    with contextlib.redirect_stdout(sys.stderr):
+        history = model.fit(
+            dataset,
+            epochs=plan.epochs,
+            validation_data=validation,
+            shuffle=False,
+            callbacks=used,
+            verbose=verbose,
+        )
     if interrupt.interrupted:
-        say(f"To go on: keras-elf train --resume --output {plan.output}")
         return INTERRUPTED
     model.save_to_preset(plan.output)
     losses = {name: values[-1] for name, values in history.history.items()}
@@ -101,7 +116,7 @@ def _train(plan, folder, options, say):
         said = ", ".join(f"{name} {value:.4g}" for name, value in losses.items())
         print(f"Trained {total:,} steps: {said}. Saved to {plan.output}.")
         hint = "--condition -" if conditions else "--num-samples 4"
-        print(f"keras-elf generate --preset {plan.output} {hint}")
+        print(f"keras-elf generate --preset {shlex.quote(plan.output)} {hint}")
     return 0
 
 
@@ -133,46 +148,10 @@ def _some_conditions(model, dataset, count):
     return conditions[:count] or None
 
 
-def _folder(plan):
-    return pathlib.Path(f"{os.path.normpath(plan.output)}.training")
-
-
-def _refuse_used(folder, output):
-    if folder.exists():
-        raise ValueError(
-            f"{folder} holds a training: go on with `keras-elf train --resume --output {output}`, "
-            "remove it, or choose another --output"
-        )
-    path = pathlib.Path(output)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ValueError(f"--output {output} exists already. Remove it, or choose another")
-
-
-def _saved_plan(options):
-    given = ("recipe", "data", "preset", "seed")
-    extra = [f"--{name}" for name in given if getattr(options, name) is not None]
-    if extra or options.settings:
-        raise ValueError(
-            f"--resume goes on with the settings of the run: leave out "
-            f"{', '.join(extra + options.settings)}"
-        )
-    output = options.output or Plan.output
-    path = pathlib.Path(f"{os.path.normpath(output)}.training") / "plan.json"
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no training to go on with: {path} is missing") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    fields = {field.name for field in dataclasses.fields(Plan)}
-    if not isinstance(saved, dict) or set(saved) - fields:
-        raise ValueError(f"{path} is damaged, or of another version")
-    # The directory may have been moved.
-    return Plan(**{**saved, "output": output})
-
-
 def _parser():
-    names = ", ".join(field.name for field in dataclasses.fields(Plan))
+    defaults = {field.name: field.default for field in dataclasses.fields(Plan)}
+    words = [f"{name}={json.dumps(value)}".replace('"', "") for name, value in defaults.items()]
+    names = textwrap.fill(" ".join(words), 80, initial_indent="  ", subsequent_indent="  ")
     parser = Parser(
         prog="keras-elf train",
         description="Train on text of your own: on a preset's weights, in a preset's sizes, or a "
@@ -183,7 +162,7 @@ def _parser():
         "  keras-elf train --data pairs.jsonl --output my_elf target=answer condition=question\n"
         "  keras-elf train --recipe elf_b_owt --data corpus.jsonl --output big batch_size=64\n"
         "  keras-elf train --resume --output my_elf\n\n"
-        f"settings, in a recipe file (YAML) or as name=value:\n  {names}\n"
+        f"settings, in a recipe file (YAML) or as name=value, with their defaults:\n{names}\n"
         "`python -c 'import keras_elf.cli.plan as p; help(p.Plan)'` tells what each is.",
     )
     parser.add_argument("settings", nargs="*", metavar="name=value", help="see below")

@@ -7,6 +7,7 @@ import numpy as np
 from keras_elf.data.encode import special_token_ids, to_token_ids
 
 _HOLE = re.compile(r"<mask(?::(\d+))?>")
+_DIGITS = 12
 _LOOKS_LIKE_ONE = re.compile(r"<\s*mask[^>]*>?", re.IGNORECASE)
 
 
@@ -27,7 +28,8 @@ def split_holes(text):
         raise ValueError(f"Each text must be a str with holes. Received: {text!r:.80}")
     parts, start = [], 0
     for match in _HOLE.finditer(text):
-        parts += [text[start : match.start()], int(match[1] or 1)]
+        # More digits than any row has tokens are not worth reading, and Python refuses some.
+        parts += [text[start : match.start()], int((match[1] or "1")[:_DIGITS])]
         start = match.end()
     parts.append(text[start:])
     given = [part for part in parts if isinstance(part, str)]

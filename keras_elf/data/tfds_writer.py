@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_elf.data.sources import open_source
 from keras_elf.data.sources.fields import Fields, standard_value
-from keras_elf.data.sources.tfds_source import tensorflow_datasets
+from keras_elf.data.sources.tfds_source import no_left_overs, tensorflow_datasets
 
 
 def write_tfds(directory, name, examples, *, version="1.0.0", description="", unit="line"):
@@ -117,7 +117,8 @@ def _builder(tfds, directory, name, version, description, kinds, sources):
                 raise
 
     Builder.name = name
-    return Builder(data_dir=directory, file_format="array_record")
+    with no_left_overs():
+        return Builder(data_dir=directory, file_format="array_record")
 
 
 def _fields(place, record):

@@ -63,7 +63,8 @@ def train_sentencepiece(
     """
     import sentencepiece
 
-    checks.integer("vocabulary_size", vocabulary_size, minimum=4)
+    # SentencePiece counts in 32 bits.
+    checks.integer("vocabulary_size", vocabulary_size, minimum=4, maximum=2**31 - 1)
     checks.choice("model_type", model_type, MODEL_TYPES)
     checks.integer("seed", seed, minimum=0)
     checks.number("character_coverage", character_coverage, minimum=0, maximum=1)
@@ -117,11 +118,13 @@ def _explained(error, texts, vocabulary_size):
 
 
 def _too_few_pieces(vocabulary_size, largest):
-    return ValueError(
+    error = ValueError(
         "The corpus has fewer pieces than `vocabulary_size` asks for. Received: "
         f"{vocabulary_size}. The largest possible size for this corpus is {largest}; use that "
         "or a smaller one, or more text."
     )
+    error.largest_size = largest
+    return error
 
 
 def _short(source):

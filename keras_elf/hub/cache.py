@@ -28,7 +28,8 @@ def keras_home_directory(*parts):
         str. The absolute path.
     """
     home = os.environ.get("KERAS_HOME")
-    if home is None:
+    # An empty one is none: presets would land in whatever directory a program runs in.
+    if not home:
         user = os.path.expanduser("~")
         home = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
     return os.path.abspath(os.path.join(os.path.expanduser(home), "keras_elf", "presets", *parts))

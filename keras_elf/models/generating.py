@@ -234,7 +234,9 @@ def _after_step(callback, advance):
 def _progress(verbose, num_steps):
     """A progress bar on terminals over all batches' steps; gives what advances it."""
     columns = TextColumn("Generating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not verbose)
+    console = Console(stderr=True)
+    hidden = not (verbose and console.is_terminal)
+    bar = Progress(*columns, console=console, transient=True, disable=hidden)
     with bar:
         task = bar.add_task("", total=num_steps)
         yield lambda: bar.advance(task)

@@ -8,6 +8,31 @@ from keras_elf import checks
 SUFFIX = ".lora.h5"
 
 
+def check_optimizer(model):
+    """Raise `ValueError` if the optimizer of a model was built for other variables.
+
+    LoRA and quantisation replace variables, and freezing takes some away: an optimizer that has
+    been built before would train the old ones.
+
+    Args:
+        model: `keras.Model`.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None or not optimizer.built:
+        return
+    known = {id(v) for v in optimizer._trainable_variables}
+    now = {id(v): v.path for v in model.trainable_variables}
+    if known != set(now):
+        new = [path for key, path in now.items() if key not in known]
+        more = f"; {len(new)} are new, {new[0]} first" if new else ""
+        raise ValueError(
+            "The optimizer was built for other variables than the model now trains "
+            f"({len(known)}, now {len(now)}{more}), as LoRA, quantisation or freezing came after "
+            "`compile`. Call `compile` again, then `fit`. Averages that the optimizer kept are "
+            "lost then: to keep them, save a preset before such a change and load it"
+        )
+
+
 class LowRankAdaptation:
     """Mixin of `ELFBackbone`: LoRA on its Dense layers, on top of keras_hub's."""
 

@@ -1,10 +1,12 @@
-"""Looks at the files of a preset before anything of them is loaded."""
+"""Looks at a preset before anything of it is loaded, and at the disk before one is saved."""
 
 import json
 import os
 import pathlib
+import tempfile
 
 import keras
+import numpy as np
 
 from keras_elf import checks
 from keras_elf.encoders import TextEncoder
@@ -100,6 +102,29 @@ def _known_class(content):
         return True
     # Keras finds its own by module, and refuses those of its functions that do things.
     return str(content.get("module")).split(".")[0] == "keras"
+
+
+def check_room(directory, variables):
+    """Raise `OSError` if a directory has no room for the weights of a preset.
+
+    Where a disk is full HDF5 does not raise: it takes the whole process down. So the place is
+    asked for beforehand, which also finds quotas and limits on the size of files.
+
+    Args:
+        directory: str or path.
+        variables: list of `keras.Variable`.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    # A header for each array besides its values; integers of four bits are written as bytes.
+    sizes = [4096 + int(np.prod(v.shape)) * max(1, _bits(v.dtype) // 8) for v in variables]
+    with tempfile.TemporaryFile(dir=directory) as stream:
+        os.posix_fallocate(stream.fileno(), 0, sum(sizes))
+
+
+def _bits(dtype):
+    digits = "".join(c for c in keras.backend.standardize_dtype(dtype) if c.isdigit())
+    return int(digits[:2] if digits else 8)
 
 
 def check_sizes(path, task, weight_files):

@@ -6,7 +6,7 @@ import keras
 
 from keras_elf import checks
 from keras_elf.initialization import weights_to_come
-from keras_elf.models import bundled, preset_directory
+from keras_elf.models import bundled, preset_directory, preset_safety
 from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
 from keras_elf.models.resolution import local_directory
@@ -44,6 +44,7 @@ class GeneratorPresets:
                 f"Received a model whose other layers are quantised: {other}"
             )
         with preset_directory.written_whole(preset_dir) as directory:
+            preset_safety.check_room(directory, self.variables)
             with averaged_weights(self, use_averages):
                 super().save_to_preset(directory, max_shard_size=max_shard_size)
 
@@ -112,6 +113,7 @@ class BackbonePresets:
             ValueError: if the target cannot be written.
         """
         with preset_directory.written_whole(preset_dir) as directory:
+            preset_safety.check_room(directory, self.variables)
             super().save_to_preset(directory, max_shard_size=max_shard_size)
 
     @classmethod

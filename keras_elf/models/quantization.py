@@ -35,11 +35,27 @@ class Quantization:
             ValueError: for other modes, under float16 with int8, or if a layer is
                 quantised already.
         """
+        mode, wanted = self._to_quantize(mode, config, filters)
+        chosen = {id(layer) for layer in wanted}
+        with _cheap_collection():
+            super().quantize(mode, config=config, filters=lambda x: id(x) in chosen, **kwargs)
+
+    def check_quantization(self, mode=None, config=None, filters=None, **kwargs):
+        """Raise what `quantize` would raise, and change nothing; arguments as there."""
+        self._to_quantize(mode, config, filters)
+
+    def _to_quantize(self, mode, config, filters):
+        """`(mode, layers)` of a call of `quantize`; raises `ValueError`."""
         mode = config.mode if mode is None and config is not None else mode
         if mode not in MODES:
             raise ValueError(
                 f"`mode` must be one of {list(MODES)}. Received: {mode!r}. Of those that Keras "
                 "has besides, float8 does not train here and the others need calibration"
+            )
+        if config is not None and getattr(config, "mode", None) != mode:
+            raise ValueError(
+                f"`config` must be of the `mode` {mode!r}. Received: "
+                f"{getattr(config, 'mode', config)!r}"
             )
         wanted = [layer for layer in quantizable_layers(self) if _passes(layer, filters)]
         if not wanted:
@@ -52,9 +68,12 @@ class Quantization:
             raise ValueError(
                 f"These layers are quantised already: {done}. Load the float weights to start over"
             )
-        chosen = {id(layer) for layer in wanted}
-        with _cheap_collection():
-            super().quantize(mode, config=config, filters=lambda x: id(x) in chosen, **kwargs)
+        if mode == "int8" and any(layer.compute_dtype == "float16" for layer in wanted):
+            raise ValueError(
+                "int8 has no float16 to compute in. Load the model with another `dtype`. Received "
+                f"the policy {self.dtype_policy.name}"
+            )
+        return mode, wanted
 
     def _quantization_record(self):
         """What `_restore_quantization` needs, as JSON; `None` for a float network."""

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_elf.models import training_data
 from keras_elf.models.averages import adopt_averages, averaged_weights
+from keras_elf.models.lora import check_optimizer
 from keras_elf.models.recipe import TrainingRecipe
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 
@@ -111,6 +112,7 @@ class Training:
             served, batch_size, shuffle = x, None, False
         if getattr(x, "has_own_order", False):
             shuffle = False
+        check_optimizer(self)
         self._start_averages()
         self._skip_validation = False
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
@@ -160,12 +162,13 @@ class Training:
             state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
             return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)
 
-    def quantize(self, mode, **kwargs):
+    def quantize(self, mode=None, **kwargs):
         """Quantise the backbone, as `keras.Model.quantize`; the encoder stays as it is.
 
         Averaged weights become the model's own first. The model is compiled anew: the
         optimizer's state belonged to the layers that were replaced.
         """
+        self.backbone.check_quantization(mode, **kwargs)
         adopt_averages(self)
         self.backbone.quantize(mode, **kwargs)
         self.compile()

@@ -1,6 +1,7 @@
 """Files that callbacks write and read, and arguments that they refuse: no model needed."""
 
 import io
+import os
 import struct
 import warnings
 import zipfile
@@ -68,6 +69,7 @@ REFUSED = {
     "report in a file": (lambda f: StopOnNaN(directory=f / "file"), "Received the file"),
     "report in a number": (lambda f: StopOnNaN(directory=1), "`directory` must be a path"),
     "error='no'": (lambda f: StopOnNaN(error="no"), "`error` must be one of"),
+    "interrupt hints 1": (lambda f: InterruptSafely(hint=1), "`hint` must be a str"),
     "interrupt prints 1": (lambda f: InterruptSafely(1), "`print_fn` must be a function"),
 }
 
@@ -99,7 +101,7 @@ def test_configurations_come_back(tmp_path):
         TrainingLog(tmp_path / "log.csv", 5, tmp_path / "events"),
         SampleText(7, 3, seed=4, path=tmp_path / "texts", num_steps=2),
         StopOnNaN(4, tmp_path, error=False),
-        InterruptSafely(),
+        InterruptSafely(hint="elf --again"),
     ):
         config = callback.get_config()
         assert type(callback)(**config).get_config() == config
@@ -223,6 +225,23 @@ def test_files_that_are_no_records(tmp_path, content, columns, message):
     with pytest.raises(ValueError, match=message):
         RecordFile(path, columns).open(5, True, "Log")
     assert path.read_bytes() == content
+
+
+def test_records_into_a_pipe_and_through_a_link(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    (tmp_path / "real").write_text('{"step": 1}\n{"step": 3}\n')
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for name in ("pipe", "link"):
+        records = RecordFile(tmp_path / name)
+        records.open(2, True, "SampleText")
+        records.append({"step": 3, "texts": []})
+        records.close()
+    line = '{"step": 3, "texts": []}\n'
+    assert os.read(reader, 99).decode() == line
+    os.close(reader)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == '{"step": 1}\n' + line
 
 
 def test_event_file(tmp_path):

@@ -184,6 +184,21 @@ def test_values_that_are_not_finite_are_refused(tmp_path):
     assert not (tmp_path / "preset").exists()
 
 
+def test_an_encoder_with_values_that_are_not_finite_is_refused(tmp_path):
+    encoder = T5Encoder.from_transformers(REFERENCE / "t5" / f"{T5[0]}_hf")
+    spoilt = encoder.variables[-1]
+    spoilt.assign(ops.full(spoilt.shape, float("nan")))
+    with pytest.raises(ValueError, match=f"`encoder` holds .* not finite, in {spoilt.path}"):
+        import_checkpoint(CHECKPOINTS["torch"], tmp_path / "preset", encoder=encoder)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("preset_dir", [b"preset", None, 3])
+def test_the_directory_must_be_a_path(preset_dir):
+    with pytest.raises(ValueError, match="`preset_dir` must be a str or a path"):
+        import_checkpoint(CHECKPOINTS["torch"], preset_dir)
+
+
 def test_sizes_must_be_those_of_the_preset(tmp_path):
     with pytest.raises(ValueError) as caught:
         import_checkpoint(CHECKPOINTS["torch"], tmp_path / "preset", preset="elf_b_owt")
@@ -200,6 +215,10 @@ def test_sizes_must_be_those_of_the_preset(tmp_path):
         ({"tokenizer": "spiece.model"}, "`tokenizer` needs an `encoder`"),
         ({"encoder": REFERENCE / "t5/t5_v1_0_hf"}, "latent width"),
         ({"checkpoint": "nowhere"}, "nowhere"),
+        ({"checkpoint": b"nowhere"}, "`checkpoint` must be a str or a path. Received: b'nowhere'"),
+        ({"checkpoint": None}, "`checkpoint` must be a str or a path. Received: None"),
+        ({"encoder": b"t5-small"}, "`encoder` must be a str or a path"),
+        ({"encoder": "t5-small", "tokenizer": 3}, "`tokenizer` must be a str or a path"),
         ({"checkpoint": REFERENCE / "jax/weights.npz"}, "weights.npz"),
     ],
 )

@@ -26,6 +26,13 @@ def test_generate_writes_a_text_a_line(capsys):
     assert capsys.readouterr().out.splitlines() == [row["text"] for row in rows]
 
 
+def test_a_drawn_seed_is_told(capsys):
+    assert main([*NANO, "--num-samples", "1", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert main([*NANO, "--num-samples", "1", "--seed", str(row["seed"])]) == 0
+    assert capsys.readouterr().out == row["text"] + "\n"
+
+
 def test_conditions_and_holes_come_through_a_pipe(capsys, monkeypatch):
     piped(monkeypatch, "\ufeffAnd God said\n\nThe LORD\n".encode())
     assert main([*NANO, "--condition", "-", "--seed", "0", "--json"]) == 0
@@ -113,7 +120,7 @@ def test_pipes_that_hold_no_text(content, capsys, monkeypatch):
 def test_help_without_loading_a_backend():
     code = (
         "import sys; from keras_elf.cli.main import main\n"
-        "for c in ([], ['generate'], ['info'], ['import'], ['demo']):\n"
+        "for c in ([], ['train'], ['generate'], ['info'], ['import'], ['demo']):\n"
         "    try: main([*c, '--help'])\n"
         "    except SystemExit as stopped: assert stopped.code == 0\n"
         "print([m for m in ('keras', 'jax', 'torch', 'tensorflow') if m in sys.modules])"
@@ -122,3 +129,4 @@ def test_help_without_loading_a_backend():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert "keras-elf generate --preset elf_b_de_en --condition -" in done.stdout
+    assert "epochs=10 batch_size=64" in done.stdout and "from_scratch=false" in done.stdout

@@ -49,7 +49,10 @@ def trained(pairs, tmp_path_factory):
     """A finished run of pairs: its directory."""
     output = tmp_path_factory.mktemp("trained") / "elf"
     arguments = ["train", "--data", str(pairs), "--output", str(output), "epochs=2", *SMALL]
-    assert main([*arguments, f"validation={pairs}"]) == 0
+    # Fewer rows than a batch, all of which count.
+    few = pairs.with_name("few.jsonl")
+    few.write_text("".join(pairs.read_text().splitlines(keepends=True)[:5]))
+    assert main([*arguments, f"validation={few}"]) == 0
     return output
 
 
@@ -82,7 +85,8 @@ def test_a_finished_run_may_be_resumed_and_does_nothing(trained, capsys):
 
 
 def test_on_the_weights_of_a_preset(trained, pairs, tmp_path, capsys):
-    arguments = ["train", "--preset", str(trained), "--data", str(pairs), "--quiet", "--json"]
+    # Progress goes to standard error: there is nothing but JSON on standard output.
+    arguments = ["train", "--preset", str(trained), "--data", str(pairs), "--json"]
     out = ["--output", str(tmp_path / "more"), "epochs=1", "batch_size=16"]
     assert main([*arguments, *out]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 4
@@ -167,7 +171,8 @@ def test_ctrl_c_saves_and_a_resume_ends_as_if_nothing_had_happened(pairs, tmp_pa
         _, said = process.communicate(timeout=240)
         return process.returncode, said
 
-    settings = ["--data", str(pairs), "epochs=12", *SMALL, "sample_every_steps=0"]
+    settings = ["--data", str(pairs), "epochs=12", *SMALL]
+    settings[settings.index("sample_every_steps=4")] = "sample_every_steps=0"
     code, said = run(*settings, "--output", str(tmp_path / "cut"), interrupt=True)
     assert code == 130 and "keras-elf train --resume" in said, said
     assert not (tmp_path / "cut").exists()

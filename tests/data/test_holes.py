@@ -62,6 +62,11 @@ def test_a_text_that_fills_its_row_or_more():
     tokenizer = small.tokenizer()
     rows, lengths = hole_rows(["<mask:8>"], tokenizer, 8)
     assert lengths[0] == 8 and rows["is_valid"].all() and not rows["is_cond"].any()
-    for text in ("<mask:9>", "<mask:99999999999>", "the LORD " * 9 + "<mask>"):
+    for text in (
+        "<mask:9>",
+        "<mask:99999999999>",
+        "<mask:" + "9" * 5000 + ">",
+        "the LORD " * 9 + "<mask>",
+    ):
         with pytest.raises(ValueError, match="more than the 8 tokens"):
             hole_rows([text], tokenizer, 8)

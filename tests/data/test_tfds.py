@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -32,7 +33,7 @@ class Absent:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tfds():
+def tfds(tmp_path_factory):
     """The module. Where TensorFlow is hidden, hidden in a way that TFDS understands."""
     hidden = [name for name, module in sys.modules.items() if module is None]
     finders = list(sys.meta_path)
@@ -42,8 +43,12 @@ def tfds():
         for name in hidden:
             del sys.modules[name]
     pytest.importorskip("tensorflow_datasets", exc_type=ImportError)
+    before = tempfile.tempdir
+    # TFDS leaves a directory behind for every builder that the tests make themselves.
+    tempfile.tempdir = str(tmp_path_factory.mktemp("temporary"))
     with tensorflow_datasets() as module:
         yield module
+    tempfile.tempdir = before
     sys.meta_path[:] = finders
     sys.modules.update(dict.fromkeys(hidden))
 
@@ -84,6 +89,14 @@ def test_a_builder_is_loaded(pairs):
         assert [b["token_ids"][0, :2].tolist() for b in data] == [
             r["ids"] for r in records[:number]
         ]
+
+
+def test_nothing_is_left_in_the_temporary_directory(pairs, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    load_dataset(pairs[1], Letters(), 8, batch_size=1, target="a")
+    write_tfds(tmp_path / "data", "some", ["ab"])
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert tempfile.gettempdir() == str(tmp_path)
 
 
 def test_a_builder_is_found_by_name(pairs):
@@ -197,7 +210,11 @@ def test_writing_and_reading_never_load_tensorflow(tmp_path):
         "assert not [m for m in sys.modules if m.split('.')[0] == 'tensorflow']\n"
         "print('fine')\n"
     )
-    environment = {"KERAS_BACKEND": "numpy", "PYTHONPATH": ":".join(filter(None, sys.path))}
+    environment = {
+        "TMPDIR": str(tmp_path),
+        "KERAS_BACKEND": "numpy",
+        "PYTHONPATH": ":".join(filter(None, sys.path)),
+    }
     with contextlib.suppress(KeyError):
         environment["PATH"] = __import__("os").environ["PATH"]
     out = subprocess.run(

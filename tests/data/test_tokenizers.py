@@ -162,6 +162,7 @@ def test_failure_keeps_the_old_file(tmp_path):
     "kwargs, message",
     [
         (dict(vocabulary_size=3), "`vocabulary_size` must be"),
+        (dict(vocabulary_size=2**63), "`vocabulary_size` must be"),
         (dict(vocabulary_size=100.0), "`vocabulary_size` must be"),
         (dict(model_type="unigrams"), "Did you mean 'unigram'"),
         (dict(max_sentences=0), "`max_sentences` must be"),

@@ -215,3 +215,6 @@ def test_the_home_is_that_of_keras(monkeypatch):
     monkeypatch.delenv("KERAS_HOME")
     monkeypatch.setenv("HOME", "/nowhere")
     assert keras_home_directory("x") == "/tmp/.keras/keras_elf/presets/x"
+    # Keras itself would take the working directory.
+    monkeypatch.setenv("KERAS_HOME", "")
+    assert keras_home_directory("x") == "/tmp/.keras/keras_elf/presets/x"

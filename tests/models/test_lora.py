@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_elf.models import ELFGenerator, averaged_weights
+from keras_elf.models.lora import check_optimizer
 from keras_elf.optimizers import AdamW
 from tests.models import fresh_process, small
 
@@ -118,6 +119,40 @@ def test_quantising_after_lora_keeps_the_adapters():
     assert names(backbone.trainable_variables) == ADAPTERS
     qkv = backbone.blocks[0].attn.qkv
     assert qkv.lora_enabled and qkv.quantization_mode == "int8"
+
+
+def test_an_optimizer_from_before_is_refused(preset):
+    model = ELFGenerator.from_preset(preset)
+    check_optimizer(model)
+    model.compile(optimizer=AdamW(1e-2))
+    check_optimizer(model)
+    model.optimizer.build(model.trainable_variables)
+    check_optimizer(model)
+    model.backbone.enable_lora(2)
+    with pytest.raises(ValueError, match="Call `compile` again") as caught:
+        check_optimizer(model)
+    assert "lora_kernel_a first" in str(caught.value)
+    model.compile(optimizer=AdamW(1e-2))
+    model.optimizer.build(model.trainable_variables)
+    check_optimizer(model)
+    frozen = ELFGenerator.from_preset(preset)
+    frozen.compile(optimizer=AdamW(1e-2))
+    frozen.optimizer.build(frozen.trainable_variables)
+    frozen.backbone.blocks[0].trainable = False
+    with pytest.raises(ValueError, match="freezing"):
+        check_optimizer(frozen)
+
+
+def test_fit_refuses_an_optimizer_from_before():
+    model = small.generator("gaussian", preprocessor=None)
+    ids = np.random.default_rng(0).integers(1, 20, (small.BATCH, small.LENGTH)).astype("int32")
+    model.compile(optimizer=AdamW(1e-2), run_eagerly=True)
+    model.fit(ids, batch_size=small.BATCH, verbose=0)
+    model.backbone.enable_lora(2)
+    with pytest.raises(ValueError, match="Call .compile. again"):
+        model.fit(ids, batch_size=small.BATCH, verbose=0)
+    model.compile(optimizer=AdamW(1e-2), run_eagerly=True)
+    model.fit(ids, batch_size=small.BATCH, verbose=0)
 
 
 def test_a_tied_encoder_is_not_adapted():

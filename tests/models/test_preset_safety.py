@@ -8,10 +8,12 @@ import shutil
 import time
 
 import h5py
+import keras
 import numpy as np
 import pytest
 
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
+from keras_elf.models.preset_safety import check_room
 from tests.models import small
 
 pytestmark = pytest.mark.backend_free
@@ -278,3 +280,23 @@ def test_pickles_in_place_of_files(preset, tmp_path):
         file.write_bytes(kept)
     assert not (tmp_path / CANARY).exists()
     ELFGenerator.from_preset(preset)
+
+
+def test_a_full_disk_is_found_before_anything_is_written(tmp_path):
+    variables = [keras.Variable(np.zeros((100, 100), "float32"))]
+    check_room(tmp_path, variables)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            check_room(tmp_path, variables)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not os.listdir(tmp_path)
+
+
+def test_room_for_all_dtypes(tmp_path):
+    dtypes = ("float32", "bfloat16", "int8", "bool")
+    make = keras.Variable
+    check_room(tmp_path, [make(np.ones((2, 3)), dtype=d, trainable=False) for d in dtypes])
+    assert not os.listdir(tmp_path)

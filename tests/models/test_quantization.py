@@ -134,6 +134,15 @@ def test_what_cannot_work_is_refused(tmp_path):
         backbone.quantize("int88")
     with pytest.raises(ValueError, match="must leave a layer.*'qkv'"):
         backbone.quantize("int8", filters="attention")
+    for arguments, message in (
+        ({"mode": "int88"}, r"\['int8', 'int4'\]. Received: 'int88'"),
+        ({}, "Received: None"),
+        ({"mode": "int8", "filters": "attention"}, "must leave a layer"),
+        ({"mode": "int8", "config": keras.quantizers.Int4QuantizationConfig()}, "of the `mode`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            backbone.check_quantization(**arguments)
+    backbone.check_quantization("int8")
     assert not quantised(backbone)
     backbone.quantize("int8", filters="w3")
     with pytest.raises(ValueError, match="quantised already: .*w3"):
@@ -170,6 +179,14 @@ def test_quantise_starts_from_the_averages():
         for m in (model, floats)
     )
     np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_float16_cannot_become_int8():
+    backbone = small.backbone(dtype="mixed_float16")
+    for quantize in (backbone.quantize, backbone.check_quantization):
+        with pytest.raises(ValueError, match="int8.*float16"):
+            quantize("int8")
+    assert not quantised(backbone)
 
 
 def test_quantising_a_compiled_model_warns_of_nothing(recwarn):

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 
 from keras_elf.data.sources.files import fingerprint
 from keras_elf.data.sources.source import Source
@@ -67,7 +68,7 @@ class TfdsSource(Source):
 
 def open_tfds(name, split, data_dir=None):
     """A `TfdsSource` for a name (`"xsum"`, `"wmt14_translate/de-en"`) or a builder's directory."""
-    with tensorflow_datasets() as tfds:
+    with tensorflow_datasets() as tfds, no_left_overs():
         try:
             if os.path.isdir(name):
                 builder = tfds.builder_from_directory(name)
@@ -142,6 +143,18 @@ def tensorflow_datasets():
     finally:
         if lent is not None and sys.modules.get("importlib_resources") is lent:
             del sys.modules["importlib_resources"]
+
+
+@contextlib.contextmanager
+def no_left_overs():
+    """For the making of a builder: TFDS makes a temporary directory each time and forgets it."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        tempfile.tempdir = directory
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 def _advice(builder, error):
