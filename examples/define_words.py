@@ -28,8 +28,8 @@ VOCABULARY, LENGTH, CONDITION, LATENT = 2048, 32, 8, 128
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--encoder-steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--encoder-steps", type=int, default=300)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--held-out", type=int, default=256)
     parser.add_argument("--output", default="build/define_words")
@@ -62,7 +62,7 @@ def main(arguments=None):
             vocabulary_size=VOCABULARY,
             latent_dim=LATENT,
             depth=4,
-            hidden_size=160,
+            hidden_size=128,
             num_heads=4,
             bottleneck_dim=64,
         ),
