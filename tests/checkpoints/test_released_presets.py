@@ -153,6 +153,7 @@ def test_a_full_disk_leaves_no_broken_preset(hub, tmp_path, monkeypatch):
     assert ELFGenerator.from_preset(NAME).backbone.depth == 4
 
 
+@pytest.mark.slow
 def test_published_and_loaded_by_handle(hub, tmp_path, monkeypatch):
     """The example uploads through keras_hub; `hf://` loads under a local directory's checks."""
     ELFGenerator.from_preset(NAME).save_to_preset(tmp_path / "mine")

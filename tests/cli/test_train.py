@@ -56,6 +56,7 @@ def trained(pairs, tmp_path_factory):
     return output
 
 
+@pytest.mark.slow
 def test_a_run_leaves_a_preset_a_log_and_samples(trained):
     model = ELFGenerator.from_preset(trained)
     assert model.latent_encoder.label_drop_probability == 0.1
@@ -71,11 +72,13 @@ def test_a_run_leaves_a_preset_a_log_and_samples(trained):
     assert json.loads((folder / "plan.json").read_text())["epochs"] == 2
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_refused(trained, pairs, capsys):
     assert main(["train", "--data", str(pairs), "--output", str(trained), *SMALL]) == 2
     assert f"keras-elf train --resume --output {trained}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_finished_run_may_be_resumed_and_does_nothing(trained, capsys):
     before = ELFGenerator.from_preset(trained).get_weights()
     assert main(["train", "--resume", "--output", str(trained), "--quiet", "--json"]) == 0
@@ -84,6 +87,7 @@ def test_a_finished_run_may_be_resumed_and_does_nothing(trained, capsys):
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_on_the_weights_of_a_preset(trained, pairs, tmp_path, capsys):
     # Progress goes to standard error: there is nothing but JSON on standard output.
     arguments = ["train", "--preset", str(trained), "--data", str(pairs), "--json"]
@@ -98,6 +102,7 @@ def test_on_the_weights_of_a_preset(trained, pairs, tmp_path, capsys):
     assert not np.array_equal(*first)
 
 
+@pytest.mark.slow
 def test_evaluate_against_the_references(trained, pairs, capsys, tmp_path):
     report = tmp_path / "report.json"
     arguments = ["--preset", str(trained), "--data", str(pairs), "--limit", "4"]
@@ -171,7 +176,7 @@ def test_ctrl_c_saves_and_a_resume_ends_as_if_nothing_had_happened(pairs, tmp_pa
         _, said = process.communicate(timeout=240)
         return process.returncode, said
 
-    settings = ["--data", str(pairs), "epochs=12", *SMALL]
+    settings = ["--data", str(pairs), "epochs=8", *SMALL]
     settings[settings.index("sample_every_steps=4")] = "sample_every_steps=0"
     code, said = run(*settings, "--output", str(tmp_path / "cut"), interrupt=True)
     assert code == 130 and "keras-elf train --resume" in said, said

@@ -57,6 +57,7 @@ def test_all_kernels_are_integers(int8):
     assert left == {"scale", "bias", "time_tokens", "guidance_tokens", "mode_tokens"}
 
 
+@pytest.mark.slow
 def test_preset_in_a_fresh_process_gives_the_same_bits(int8):
     _, _, outputs, folder = int8
     command = [sys.executable, "-m", "tests.models.fresh_process", "numbers"]
