@@ -9,6 +9,17 @@ the stem of the word ("plasterer: a worker skilled in applying plaster"), of whi
 can learn something in minutes. BLEU and ROUGE against WordNet's definitions, and the losses of
 held-out entries, tell whether the condition is used: compare the rows. Needs
 `pip install "keras-elf[eval]"`, no network. Grammar is out of reach of such a network.
+
+Measured for 256 words held out, with guidance 2 (BLEU, ROUGE-1, ROUGE-L; 720,192 parameters):
+
+| backend | own word | another word | before training | loss of training |
+| --- | --- | --- | --- | --- |
+| JAX | 1.16, 11.60, 10.87 | 0.19, 8.99, 8.21 | 0.00, 0.05, 0.05 | 2.130 -> 0.826 |
+| PyTorch | 0.51, 10.10, 9.23 | 0.19, 8.51, 7.81 | 0.02, 0.12, 0.12 | 2.140 -> 0.776 |
+| TensorFlow | 0.30, 9.36, 8.79 | 0.23, 8.79, 8.08 | 0.00, 0.03, 0.03 | 2.146 -> 0.804 |
+
+Beside other programs on two cores the runs took 19, 27 and 40 minutes (the last one paused for some
+of them); a step of JAX with a core of its own took 0.42 s.
 """
 
 import argparse
@@ -111,7 +122,7 @@ def main(arguments=None):
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} in {time.time() - start:.0f} s")
     for name, (b, r, _) in report.items():
         print(f"{name:26} BLEU {b:5.2f}  ROUGE-1 {r['rouge1']:5.2f}  ROUGE-L {r['rougeL']:5.2f}")
-    texts = report["own word, guidance 1"][2]
+    texts = report["own word, guidance 2"][2]
     for (word, definition), text in list(zip(held_out, texts, strict=True))[:8]:
         print(f"{word}: {text}  [{definition}]")
     return report
