@@ -173,17 +173,3 @@ def test_mistakes_in_recipes(call, message):
 
 def test_architectures_are_three():
     assert sorted(ARCHITECTURES) == ["elf_b", "elf_l", "elf_m"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["sde", "ode"])
-def test_bfloat16_keeps_the_tokens_of_float32(sampler):
-    settings = {"num_samples": 16, "num_steps": 8, "sampler": sampler, "seed": 1}
-    ids = [
-        ELFGenerator.from_preset("elf_nano_kjv", dtype=dtype).generate(
-            **settings, return_token_ids=True, verbose=False
-        )
-        for dtype in ("float32", "bfloat16")
-    ]
-    assert 0.99 <= (ids[0] == ids[1]).mean()
-    assert len(set(ids[0].ravel().tolist())) > 100
