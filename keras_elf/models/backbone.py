@@ -65,9 +65,8 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             the unembedding matrix, see `TiedUnembedding`. Defaults to `None`, a matrix of
             its own as in the released weights.
         rematerialize: bool. Whether training keeps only the inputs of the blocks and
-            computes the inside of each again for its gradient: much less memory for a
-            third more work. Blocks with dropout are left out. Same numbers. Defaults to
-            `False`.
+            computes the inside of each again for its gradient: less memory for one more
+            forward pass. Blocks with dropout are left out. Defaults to `False`.
         dtype: dtype policy of the blocks' products. The flow arithmetic, the projections of
             latents, the context tokens, the residual stream and both heads are float32 under
             each.
@@ -227,13 +226,8 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
                 f"Received shape: {tuple(z.shape)}"
             )
         parts = self.self_cond_proj, self.text_proj, self.context_prefix, self.blocks
-        remat = self.rematerialize and training
-        return _hidden_states(
-            parts,
-            *(z, t, self_condition, guidance_scale, decode, attention_mask, training),
-            prefix=prefix,
-            remat=remat,
-        )
+        options = attention_mask, training, prefix, self.rematerialize and training
+        return _hidden_states(parts, z, t, self_condition, guidance_scale, decode, *options)
 
     def get_config(self):
         tied, quantization = self.tied_to, self._quantization_record()
