@@ -5,6 +5,7 @@ arithmetic that a machine's matmul rate bounds. What is done element by element 
 """
 
 ITERATION_STEPS = 5
+PREFIX = 12
 TIME_FEATURES = 256
 
 
@@ -27,7 +28,7 @@ def block(size, rows, length, width=None):
     )
 
 
-def trunk(size, rows, prefix=12, conditioned_numbers=2):
+def trunk(size, rows, prefix=PREFIX, conditioned_numbers=2):
     """The network up to its hidden states.
 
     Args:
@@ -85,11 +86,12 @@ def group_sizes(rows, decode_share=0.2, self_conditioned_share=0.4):
     return decode_rows, both - decode_rows, rows - both
 
 
-def loss_and_gradient(size, composition="stratified"):
+def loss_and_gradient(size, composition="stratified", rematerialized=False):
     """Forward passes and backward pass of a training step; a backward pass counts twice.
 
     Stratified: both passes without gradient on the self-conditioned rows, each head on its own
-    rows. Otherwise, and for a batch too small to be stratified: everything on all rows.
+    rows. Otherwise, and for a batch too small to be stratified: everything on all rows. Blocks
+    that are rematerialized run forward once more.
     """
     rows = size.batch
     if composition == "stratified" and rows >= 3:
@@ -97,7 +99,8 @@ def loss_and_gradient(size, composition="stratified"):
     else:
         decode_rows, guided, plain = rows, rows, 0
     heads = unembedding(size, decode_rows) + denoising_head(size, guided + plain)
-    return 3 * (trunk(size, rows) + heads) + 2 * forward(size, guided)
+    again = size.depth * block(size, rows, size.length + PREFIX) if rematerialized else 0
+    return 3 * (trunk(size, rows) + heads) + 2 * forward(size, guided) + again
 
 
 def kernel_shapes(size):

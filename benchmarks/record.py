@@ -1,10 +1,10 @@
 """Records: the figures of one backend and size with what they were measured on, as JSON."""
 
 import json
-import os
 import pathlib
 
 from benchmarks import machine
+from keras_elf.atomic_file import replaced
 
 FORMAT = 1
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -62,9 +62,8 @@ def write_json(value, path):
     """Write JSON so that a killed program leaves the old file or the new one."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    with replaced(path) as file:
+        file.write(json.dumps(value, indent=1) + "\n")
 
 
 def read(path):

@@ -71,11 +71,11 @@ def get(name, length=None, batch=None):
     return dataclasses.replace(size, **{k: v for k, v in changes.items() if v is not None})
 
 
-def backbone(size, dtype="float32"):
+def backbone(size, dtype="float32", **architecture):
     """An `ELFBackbone` whose heads, zero at first, predict something."""
     from keras_elf import ELFBackbone
 
-    network = ELFBackbone(**size.architecture(), dtype=dtype)
+    network = ELFBackbone(**size.architecture(), **architecture, dtype=dtype)
     rng = np.random.default_rng(1)
     for variable in network.denoising_head.trainable_variables:
         if len(variable.shape) == 2:
@@ -83,7 +83,7 @@ def backbone(size, dtype="float32"):
     return network
 
 
-def generator(size, dtype="float32", composition="stratified", optimizer="muon"):
+def generator(size, dtype="float32", composition="stratified", optimizer="muon", **architecture):
     """An `ELFGenerator` with a Gaussian table for an encoder, compiled.
 
     Args:
@@ -91,13 +91,14 @@ def generator(size, dtype="float32", composition="stratified", optimizer="muon")
         dtype: dtype policy of the backbone.
         composition: see `ELFObjective`.
         optimizer: `"muon"`, or `"none"` for SGD at rate 0, which costs next to nothing.
+        **architecture: further arguments of `ELFBackbone`.
     """
     import keras
 
     import keras_elf
 
     elf = keras_elf.ELFGenerator(
-        backbone(size, dtype),
+        backbone(size, dtype, **architecture),
         keras_elf.encoders.GaussianTable(size.vocabulary_size, size.latent_dim),
         objective=keras_elf.objectives.ELFObjective(composition=composition),
         sequence_length=size.length,

@@ -57,6 +57,8 @@ def notes(figures):
             )
         if f.get("share_of_step", 1.0) != 1.0:
             lines.append(f"{head} {f['share_of_step']:.2%} of the time of a training step")
+        if "same_tokens" in f:
+            lines.append(f"{head} {f['same_tokens']:.2%} of {f['tokens']:,} tokens as in float32")
         if "peak_over_weights" in f:
             lines.append(f"{head} peak {f['peak_over_weights']:.2f} x the weights")
     return lines

@@ -127,7 +127,9 @@ from benchmarks.cases import (  # noqa: E402  (the modules need what is above)
     full_size_import,
     generation,
     import_time,
+    loss_and_gradient,
     muon,
+    reduced_precision,
     sampling_step,
     scaling,
     train_step,
@@ -135,6 +137,7 @@ from benchmarks.cases import (  # noqa: E402  (the modules need what is above)
 
 CASES = {
     "train_step": train_step,
+    "loss_and_gradient": loss_and_gradient,
     "sampling_step": sampling_step,
     "generation": generation,
     "encoder": encoder,
@@ -142,10 +145,11 @@ CASES = {
     "data_pipeline": data_pipeline,
     "import_time": import_time,
     "scaling": scaling,
+    "reduced_precision": reduced_precision,
     "full_size_import": full_size_import,
 }
 # Those that `--case` has to name.
-ON_REQUEST = ("scaling", "full_size_import")
+ON_REQUEST = ("scaling", "reduced_precision", "full_size_import")
 BACKENDS = ("jax", "tensorflow", "torch")
 
 

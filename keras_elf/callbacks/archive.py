@@ -1,17 +1,16 @@
 """A checkpoint as one file: an ordinary zip of NumPy arrays and a manifest in JSON.
 
-Zip keeps a checksum of every array, so that damage is found where it is read. A file is
-written beside its place and moved there when it is whole and on the disk.
+Zip keeps a checksum of every array, so that damage is found where it is read.
 """
 
 import contextlib
 import json
-import os
-import pathlib
 import zipfile
 import zlib
 
 import numpy as np
+
+from keras_elf.atomic_file import replaced
 
 MANIFEST = "manifest.json"
 DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError)
@@ -22,27 +21,10 @@ class Damaged(ValueError):
     """A file that is no whole checkpoint."""
 
 
-@contextlib.contextmanager
-def replaced(path, mode="wb"):
-    """A file to write that takes the place of `path` once the block has ended well."""
-    path = pathlib.Path(os.path.realpath(path))  # A link stays one.
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(beside, mode) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-        _sync_directory(path.parent)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
 def write(path, manifest, arrays):
     """Write a dict of arrays and a manifest of what JSON can hold."""
     kinds = {name: array.dtype.name for name, array in arrays.items()}
-    with replaced(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with replaced(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(MANIFEST, json.dumps({**manifest, "dtypes": kinds}))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -103,13 +85,3 @@ def _special(array, kind):
     if dtype.kind == "V" and dtype.itemsize != array.dtype.itemsize:
         raise ValueError(f"an array of dtype {kind} is stored as {array.dtype.name}")
     return array.view(dtype)
-
-
-def _sync_directory(path):
-    # Without it the new name may be lost with the power. Windows cannot, and need not.
-    if os.name == "posix":
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

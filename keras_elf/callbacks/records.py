@@ -5,7 +5,7 @@ import io
 import json
 import pathlib
 
-from keras_elf.callbacks.archive import replaced
+from keras_elf.atomic_file import replaced
 
 
 class RecordFile:
@@ -47,7 +47,7 @@ class RecordFile:
                     f"`{owner}`: {self.path} holds records of another run, up to a later step "
                     f"than {step}. Use another path, or move the file away."
                 )
-            with replaced(self.path, "w") as file:
+            with replaced(self.path) as file:
                 file.writelines([*self._header(), *kept])
             self._file = open(self.path, "a", encoding="utf-8", newline="")
             return

@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.atomic_file import replaced
 from keras_elf.callbacks import state
-from keras_elf.callbacks.archive import replaced
 from keras_elf.callbacks.clock import StepCallback, is_due, synchronise
 from keras_elf.callbacks.resumable_checkpoint import ResumableCheckpoint
 
@@ -147,11 +147,11 @@ class StopOnNaN(StepCallback):
         if self._directory() is None:
             return
         self._directory().mkdir(parents=True, exist_ok=True)
-        with replaced(self._path("json"), "w") as file:
+        with replaced(self._path("json")) as file:
             json.dump(self.report, file, indent=1)
         if self.clock.data is not None and self.report["batch"] >= 0:
             batch = self.clock.data.batch_of(self.clock.data_epoch, self.report["batch"])
-            with replaced(self._path("npz")) as file:
+            with replaced(self._path("npz"), "wb") as file:
                 np.savez(file, **{name: np.asarray(array) for name, array in batch.items()})
 
     def _directory(self):

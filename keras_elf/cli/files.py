@@ -3,6 +3,8 @@
 import os
 import sys
 
+from keras_elf.atomic_file import replaced
+
 
 def standard_input():
     """All of it as str; raises `ValueError` where it is closed or not UTF-8."""
@@ -51,16 +53,8 @@ def write_text(path, content):
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(content + "\n")
         return
-    place = os.path.realpath(path)
-    beside = f"{place}.{os.getpid()}.part"
-    try:
-        with open(beside, "w", encoding="utf-8") as stream:
-            stream.write(content + "\n")
-        os.replace(beside, place)
-    except BaseException:
-        if os.path.lexists(beside):
-            os.remove(beside)
-        raise
+    with replaced(path) as file:
+        file.write(content + "\n")
 
 
 def _is_device(path):

@@ -10,7 +10,10 @@ SHARE = 0.25
 
 
 def fitting_rows(backbone, length, conditioned):
-    """Rows that a sampling step is expected to have memory for, at least 1.
+    """Rows that a sampling step is expected to have memory for: a power of two.
+
+    Free memory is never twice the same, and a compiling backend compiles each number of rows
+    anew: between powers of two the number is rounded down.
 
     Args:
         backbone: `ELFBackbone`.
@@ -20,7 +23,8 @@ def fitting_rows(backbone, length, conditioned):
     free, most = free_memory()
     if free is None:
         return most
-    return int(min(most, max(1, SHARE * free // row_bytes(backbone, length, conditioned))))
+    fitting = int(SHARE * free // row_bytes(backbone, length, conditioned))
+    return min(most, 2 ** max(0, fitting.bit_length() - 1))
 
 
 def row_bytes(backbone, length, conditioned):

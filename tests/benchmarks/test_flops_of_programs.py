@@ -50,12 +50,16 @@ def test_decoding(network):
     assert flops.decode(SIZE) == pytest.approx(counted, rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("composition", ["stratified", "per_example"])
-def test_loss_and_gradient(network, composition):
+@pytest.mark.parametrize(
+    ("composition", "rematerialized"),
+    [("stratified", False), ("stratified", True), ("per_example", False)],
+)
+def test_loss_and_gradient(network, monkeypatch, composition, rematerialized):
     import jax
 
     from keras_elf.objectives import ELFObjective
 
+    monkeypatch.setattr(network, "rematerialize", rematerialized)
     objective = ELFObjective(composition=composition)
     shape = SIZE.batch, SIZE.length, SIZE.latent_dim
     draws = objective.draw(shape, keras.random.SeedGenerator(1))
@@ -72,7 +76,8 @@ def test_loss_and_gradient(network, composition):
 
     lowered = jax.jit(jax.value_and_grad(loss)).lower([v.value for v in variables])
     counted = lowered.cost_analysis()["flops"]
-    assert flops.loss_and_gradient(SIZE, composition) == pytest.approx(counted, rel=TOLERANCE)
+    expected = flops.loss_and_gradient(SIZE, composition, rematerialized)
+    assert expected == pytest.approx(counted, rel=TOLERANCE)
 
 
 def test_plain_newton_schulz_and_the_matrices_it_runs_on(network):

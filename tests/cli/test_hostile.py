@@ -190,7 +190,7 @@ def test_a_failed_write_leaves_the_old_file(place, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         files.write_text("report.json", "new")
     assert pathlib.Path("report.json").read_text() == "old"
-    assert not list(place.glob("*.part"))
+    assert not list(place.glob(".*.tmp"))
 
 
 @pytest.mark.parametrize("backend", ["nonsense", "numpy", "Torch"])

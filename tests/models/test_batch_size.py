@@ -25,11 +25,17 @@ def test_between_one_and_the_most(network, monkeypatch):
 
 def test_follows_memory_length_and_guidance(network, monkeypatch):
     free = 4 * 10 * batch_size.row_bytes(network, 12, conditioned=False)
-    assert rows(network, monkeypatch, free) == 10
-    assert rows(network, monkeypatch, 2 * free) == 20
-    assert rows(network, monkeypatch, free, conditioned=True) == 5
+    assert rows(network, monkeypatch, free) == 8
+    assert rows(network, monkeypatch, 2 * free) == 16
+    assert rows(network, monkeypatch, free, conditioned=True) == 4
     # Scores of attention grow with the square of the length.
     assert rows(network, monkeypatch, free, length=100) < 2
+
+
+def test_a_little_more_or_less_memory_changes_nothing(network, monkeypatch):
+    free = 4 * 10 * batch_size.row_bytes(network, 12, conditioned=False)
+    found = {rows(network, monkeypatch, free * (1 + k / 100)) for k in range(-19, 59)}
+    assert found == {8}
 
 
 def test_this_machine_has_some():
