@@ -18,6 +18,7 @@ from keras_elf.models.architectures import architecture
 from keras_elf.models.lora import LowRankAdaptation
 from keras_elf.models.presets import BackbonePresets
 from keras_elf.models.quantization import Quantization
+from keras_elf.models.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -292,5 +293,5 @@ def _hidden_states(
     for block in blocks:
         call = functools.partial(block, **options)
         # A block run again for its gradient would draw another dropout.
-        x = keras.remat(call)(x) if remat and not block.draws else call(x)
+        x = rematerialized(call)(x) if remat and not block.draws else call(x)
     return x[:, prefix_length:]

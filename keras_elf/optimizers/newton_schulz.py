@@ -3,11 +3,17 @@
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.accelerators import has_accelerator
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-MAX_GROUP_ELEMENTS = 2**27
+# Numbers in one group. An accelerator is filled by many matrices at once; a stacked copy of every
+# matrix of a large network would cost as much memory as its weights. One large matrix fills a CPU,
+# where a stack that outgrows the cache costs more than it saves.
+MAX_GROUP_ELEMENTS, MAX_GROUP_ELEMENTS_ON_CPU = 2**27, 2**18
 # Below this ratio of the sides the products in the Gram matrix cost more than they save.
 GRAM_ASPECT = 1.5
+# From this side on a product that is symmetric is computed by halves.
+SYMMETRIC_SIDE = 256
 # How many iterations the Gram matrix is carried through before it is formed anew.
 GRAM_RUN = 3
 
@@ -23,7 +29,8 @@ def newton_schulz(matrix, steps=5, epsilon=1e-8):
 
     Matrices that are at least one and a half times as wide as high are iterated in their
     small Gram matrix `x x^T` (see `_iterate_gram`): the same polynomial, with a rounding error
-    of the same size, for fewer products.
+    of the same size, for fewer products. Of large symmetric products, which most are, a quarter
+    is copied and not computed.
 
     Args:
         matrix: float tensor. Shape `(..., rows, columns)`; leading axes are a batch of
@@ -78,29 +85,42 @@ def _iterate_gram(x, steps):
     p = _even_part(g)
     q = p + a * ops.eye(g.shape[-1], dtype="float32")
     for _ in range(steps - 1):
-        half = a * g + ops.matmul(p, g)
-        g = a * half + ops.matmul(half, p)
+        half = a * g + _symmetric_product(p, g)
+        g = a * half + _symmetric_product(half, p)
         p = _even_part(g)
-        q = a * q + ops.matmul(p, q)
+        q = a * q + _symmetric_product(p, q)
     return ops.matmul(q, x)
 
 
 def _gram(x):
-    return ops.matmul(x, ops.swapaxes(x, -1, -2))
+    return _symmetric_product(x, ops.swapaxes(x, -1, -2))
 
 
 def _even_part(gram):
     """`b g + c g^2`."""
     _, b, c = COEFFICIENTS
-    return b * gram + ops.matmul(c * gram, gram)
+    return b * gram + _symmetric_product(c * gram, gram)
+
+
+def _symmetric_product(a, b):
+    """`a b` where that is symmetric, as a Gram matrix or a product of polynomials in one is."""
+    side = a.shape[-2]
+    if side < SYMMETRIC_SIDE:
+        return ops.matmul(a, b)
+    half = side // 2
+    upper = ops.matmul(a[..., :half, :], b)
+    corner = ops.matmul(a[..., half:, :], b[..., half:])
+    lower = ops.concatenate([ops.swapaxes(upper[..., half:], -1, -2), corner], axis=-1)
+    return ops.concatenate([upper, lower], axis=-2)
 
 
 def newton_schulz_grouped(matrices, steps=5, epsilon=1e-8):
     """Orthogonalise many matrices, those of one shape together as one batched product.
 
     A matrix and the transpose of another count as one shape, smallest side first. A deep
-    network has few distinct shapes, so this replaces hundreds of small products by a few
-    large ones, and the compiler sees a program that does not grow with depth.
+    network has few distinct shapes, so this replaces hundreds of products by a few large ones,
+    and the compiler sees a program that does not grow with depth. On a CPU only small matrices
+    are put together: large ones are faster alone.
 
     Args:
         matrices: list of float tensors. Each of shape `(rows, columns)`.
@@ -111,7 +131,8 @@ def newton_schulz_grouped(matrices, steps=5, epsilon=1e-8):
         List of float32 tensors, in the order and of the shapes of `matrices`.
     """
     results = [None] * len(matrices)
-    for shape, indices in group_by_shape([m.shape for m in matrices]):
+    most = MAX_GROUP_ELEMENTS if has_accelerator() else MAX_GROUP_ELEMENTS_ON_CPU
+    for shape, indices in group_by_shape([m.shape for m in matrices], most):
         wide = [_wide(ops.cast(matrices[i], "float32")) for i in indices]
         if len(wide) == 1:
             done = [newton_schulz(wide[0], steps, epsilon)]
@@ -123,16 +144,13 @@ def newton_schulz_grouped(matrices, steps=5, epsilon=1e-8):
     return results
 
 
-def group_by_shape(shapes, max_elements=MAX_GROUP_ELEMENTS):
+def group_by_shape(shapes, max_elements):
     """Return a list of `((small, large), [indices])` that covers `shapes`.
-
-    Groups are cut at `max_elements` numbers (512 MiB of float32 by default), since a stacked
-    copy of every matrix of a large network would cost as much memory as its weights.
 
     Args:
         shapes: list of pairs of integers.
         max_elements: integer. Upper bound on the numbers in one group; a group always holds
-            at least one matrix. Defaults to 2**27.
+            at least one matrix.
 
     Returns:
         List of `((small, large), [indices])`, in order of first appearance.

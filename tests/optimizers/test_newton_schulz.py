@@ -96,6 +96,19 @@ def test_wide_matrices_lose_no_precision_in_their_gram_matrix(name, steps):
     assert np.abs(got - exact).max() < allowed
 
 
+@pytest.mark.parametrize("shape", [(256, 256), (257, 600), (700, 301)])
+def test_large_matrices_whose_symmetric_products_are_halved(shape):
+    matrix = np.float32(np.random.default_rng(5).standard_normal(shape))
+    x = matrix if shape[0] <= shape[1] else matrix.T
+    exact = np.float64(x) / np.linalg.norm(x)
+    for _ in range(5):
+        gram = exact @ exact.T
+        exact = 3.4445 * exact + (-4.7750 * gram + 2.0315 * gram @ gram) @ exact
+    want = exact if shape[0] <= shape[1] else exact.T
+    got = keras.ops.convert_to_numpy(newton_schulz(matrix))
+    assert np.abs(got - want).max() < 2e-5 * np.abs(want).max()
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="at least two axes"):
         newton_schulz(np.ones(3, "float32"))
