@@ -1,5 +1,7 @@
 """Blocks computed again for their gradient: the same numbers from less memory."""
 
+import gc
+
 import keras
 import numpy as np
 import pytest
@@ -82,3 +84,24 @@ def test_setting_is_saved():
     assert type(network()).from_config(config).rematerialize is True
     del config["rematerialize"]  # Written before there was one.
     assert type(network()).from_config(config).rematerialize is False
+
+
+def live_tensors():
+    import torch
+
+    return sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+
+
+@pytest.mark.skipif(small.BACKEND != "torch", reason="the others count their own references")
+def test_a_step_leaves_nothing_for_the_garbage_collector():
+    step = loss_of(network(rematerialize=True))
+    step(Z)
+    gc.collect()
+    gc.disable()
+    try:
+        before = live_tensors()
+        step(Z)
+        assert live_tensors() <= before
+    finally:
+        gc.enable()
+    assert keras.config.is_traceback_filtering_enabled()

@@ -1,3 +1,5 @@
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -46,7 +48,12 @@ def test_zero_stays_zero():
     assert not keras.ops.convert_to_numpy(newton_schulz(np.zeros((3, 5), "float32"))).any()
 
 
-def test_grouped_equals_one_by_one():
+@pytest.mark.parametrize("accelerator", [True, False])
+def test_grouped_equals_one_by_one(monkeypatch, accelerator):
+    module = sys.modules["keras_elf.optimizers.newton_schulz"]
+    monkeypatch.setattr(module, "has_accelerator", lambda: accelerator)
+    # On a CPU these are then large ones, alone but for the smallest.
+    monkeypatch.setattr(module, "MAX_GROUP_ELEMENTS_ON_CPU", 20)
     rng = np.random.default_rng(1)
     shapes = [(3, 5), (4, 4), (5, 3), (3, 5), (2, 9), (4, 4)]
     matrices = [np.float32(rng.standard_normal(shape)) for shape in shapes]
