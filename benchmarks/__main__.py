@@ -22,24 +22,44 @@ def main(arguments=None):
         plot.require_matplotlib()
     backends = chosen.backend or [os.environ["KERAS_BACKEND"]]
     backends = cases.BACKENDS if "all" in backends else list(dict.fromkeys(backends))
-    if list(backends) == [os.environ["KERAS_BACKEND"]]:
-        records = [measure(chosen, arguments)]
-    else:
-        records = [_in_child(backend, arguments) for backend in backends]
-    for one in records:
-        if chosen.json:
-            several = len(records) > 1
-            stem = f"{chosen.json.stem}_{one['backend']}" if several else chosen.json.stem
-            record.write(one, chosen.json.with_name(stem + chosen.json.suffix))
+    paths = {backend: _json_path(chosen.json, backend, backends) for backend in backends}
+    for path in filter(None, paths.values()):
+        record.check_place(path)
+
+    def save(one):
+        if paths[one["backend"]]:
+            record.write(one, paths[one["backend"]])
         if chosen.keep:
-            print(f"Kept: {record.write(one, record.result_path(one)).name}")
+            record.write(one, record.result_path(one))
+
+    if list(backends) == [os.environ["KERAS_BACKEND"]]:
+        records = [measure(chosen, arguments, save)]
+    else:
+        records = []
+        for backend in backends:
+            records.append(_in_child(backend, arguments))
+            save(records[-1])
+    if chosen.keep:
+        print("Kept:", ", ".join(record.result_path(one).name for one in records))
     if chosen.plot:
         plot.draw(records, chosen.plot)
     return 0
 
 
-def measure(chosen, arguments):
-    """The record of the cases on this process's backend; its table is printed."""
+def _json_path(path, backend, backends):
+    if path is None or len(backends) == 1:
+        return path
+    return path.with_name(f"{path.stem}_{backend}{path.suffix}")
+
+
+def measure(chosen, arguments, save):
+    """The record of the cases on this process's backend; their tables are printed.
+
+    Args:
+        chosen: the parsed options.
+        arguments: list of str. The command line.
+        save: called with the record after each case, since the next one may fail.
+    """
     settings = cases.Settings(
         size=chosen.size,
         length=chosen.length,
@@ -60,7 +80,9 @@ def measure(chosen, arguments):
             found = cases.run(settings, name)
             figures += found
             show(settings, found)
-    return record.new(settings, os.environ["KERAS_BACKEND"], figures, arguments)
+            made = record.new(settings, os.environ["KERAS_BACKEND"], figures, arguments)
+            save(made)
+    return made
 
 
 def show(settings, figures):

@@ -21,6 +21,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Before JAX is imported: the share of memory that it would take at once says nothing.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.95")
 
 from benchmarks import machine, record  # noqa: E402
 from benchmarks.gpu.plan import Plan, hide_tensorflow  # noqa: E402
@@ -105,6 +106,7 @@ def headline(part):
         return (
             f"{part['tokens_per_s']:,.0f} tokens/s at batch {part['batch']}, "
             f"{part['matmul_share']:.0%} of the matmul rate, {part['peak_bytes'] / 1e9:.1f} GB"
+            + ("" if part["peak_of"] == "this part" else " since the start of the process")
         )
     if "batches" in part:
         return ", ".join(

@@ -49,6 +49,7 @@ def parser():
         description=ABOUT.format(cases="\n".join(lines)),
         epilog=COLUMNS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     add = made.add_argument
     add("--size", choices=sizes.NAMES, default="nano", help="default: nano")

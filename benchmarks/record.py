@@ -47,6 +47,12 @@ def merge(record, earlier):
     return {**record, "figures": kept + record["figures"]}
 
 
+def check_place(path):
+    """Raise `ValueError` where the file at `path` could not be joined with a new record."""
+    if pathlib.Path(path).exists():
+        read(path)
+
+
 def write(record, path):
     """Write a record, joined with what the file held of the same backend and size."""
     path = pathlib.Path(path)
@@ -72,7 +78,10 @@ def read(path):
     Raises:
         ValueError: for a file of another kind.
     """
-    record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    try:
+        record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f"{path} is no record of `python -m benchmarks` (format {FORMAT}).")
     return record

@@ -34,8 +34,7 @@ def _attention_names(shape):
         for _ in range(3)
     )
 
-    def attend(q, k, v):
-        return keras.ops.dot_product_attention(q, k, v, scale=shape[-1] ** -0.5)
+    from keras_elf.layers.attention import fused_attention as attend
 
     if keras.backend.backend() == "jax":
         import jax

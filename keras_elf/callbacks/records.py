@@ -73,7 +73,9 @@ class RecordFile:
 
     def _lines(self):
         try:
-            lines = self.path.read_bytes().decode("utf-8").splitlines(keepends=True)
+            # Not `splitlines`: JSON leaves in texts other characters that this takes for ends.
+            text = self.path.read_bytes().decode("utf-8")
+            lines = io.StringIO(text, newline="\n").readlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} is no text in UTF-8: {error}") from None
         # A process that was killed may have left half a line at the end.

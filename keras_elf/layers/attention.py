@@ -4,9 +4,11 @@ import keras
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.accelerators import has_accelerator
 from keras_elf.layers.rotary import RotaryEmbedding
 
 NORM_EPSILON = 1e-6
+FUSED_HEAD_MULTIPLE = 8
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -89,7 +91,7 @@ class ELFAttention(keras.layers.Layer):
         if training and self.attention_dropout > 0:
             out = self._attend_with_dropout(q, k, v, mask)
         else:
-            out = ops.dot_product_attention(q, k, v, mask=mask, scale=self.head_dim**-0.5)
+            out = fused_attention(q, k, v, mask)
         out = self.proj(ops.reshape(out, (batch, length, self.hidden_size)))
         return self.proj_dropout(out, training=training)
 
@@ -113,6 +115,21 @@ class ELFAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
         }
+
+
+def fused_attention(q, k, v, mask=None):
+    """Attention by the backend's fastest kernel: q, k, v and result `(batch, length, heads, size)`.
+
+    The kernel of cuDNN that JAX uses wants sizes of a head that eight divides (ELF-M's is 66).
+    """
+    size = q.shape[-1]
+    missing = -size % FUSED_HEAD_MULTIPLE
+    padded = missing and keras.backend.backend() == "jax" and has_accelerator()
+    if padded:
+        # Zeros change no score and no output.
+        q, k, v = (ops.pad(x, [[0, 0], [0, 0], [0, 0], [0, missing]]) for x in (q, k, v))
+    out = ops.dot_product_attention(q, k, v, mask=mask, scale=size**-0.5)
+    return out[..., :size] if padded else out
 
 
 def _full_mask(mask, prefix_length):

@@ -1,12 +1,14 @@
 """How many texts are sampled at once where nobody says."""
 
-import os
+import contextlib
+import pathlib
 
 import keras
 
 MOST_ON_CPU, MOST_ON_ACCELERATOR = 32, 256
 # Of the free memory; the estimate knows nothing of workspaces and fragments.
 SHARE = 0.25
+CONTROL_GROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def fitting_rows(backbone, length, conditioned):
@@ -49,7 +51,9 @@ def free_memory():
         import torch
 
         if torch.cuda.is_available():
-            return torch.cuda.mem_get_info()[0], MOST_ON_ACCELERATOR
+            # What PyTorch keeps for itself without using it can be had as well.
+            kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+            return torch.cuda.mem_get_info()[0] + kept, MOST_ON_ACCELERATOR
     elif backend == "jax":
         import jax
 
@@ -61,7 +65,22 @@ def free_memory():
     elif keras.distribution.list_devices("gpu"):
         # TensorFlow tells what is taken, not what there is.
         return None, MOST_ON_CPU
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), MOST_ON_CPU
-    except (AttributeError, OSError, ValueError):
-        return None, MOST_ON_CPU
+    found = [n for n in (_available_to_machine(), _available_to_container()) if n is not None]
+    return (min(found) if found else None), MOST_ON_CPU
+
+
+def _available_to_machine():
+    """Bytes that Linux can give, its caches of files included; `None` on other systems."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return None
+
+
+def _available_to_container():
+    """Bytes left of the limit that a container sets, `None` without one."""
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int((CONTROL_GROUP / f"memory.{n}").read_text()) for n in ("max", "current"))
+        return max(limit - used, 0)
+    return None

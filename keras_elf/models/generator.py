@@ -273,8 +273,8 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
 
 
 def _as_tensor(value):
-    known = ops.is_tensor(value) or keras.backend.is_keras_tensor(value)
-    return value if known else ops.convert_to_tensor(value)
+    # Tensors too: those of a loader of PyTorch come on the CPU, wherever the model is.
+    return value if keras.backend.is_keras_tensor(value) else ops.convert_to_tensor(value)
 
 
 def _check_parts(backbone, encoder, preprocessor):

@@ -1,5 +1,8 @@
 """Newton-Schulz orthogonalisation, the matrix part of the Muon optimizer."""
 
+import contextlib
+
+import keras
 from keras import ops
 
 from keras_elf import checks
@@ -56,12 +59,22 @@ def newton_schulz(matrix, steps=5, epsilon=1e-8):
         x = ops.swapaxes(x, -1, -2)
     norm = ops.sqrt(ops.sum(ops.square(x), axis=(-2, -1), keepdims=True))
     x = x / (norm + epsilon)
-    if x.shape[-1] >= GRAM_ASPECT * x.shape[-2]:
-        for start in range(0, steps, GRAM_RUN):
-            x = _iterate_gram(x, min(GRAM_RUN, steps - start))
-    else:
-        x = _iterate(x, steps)
+    with _float32_products():
+        if x.shape[-1] >= GRAM_ASPECT * x.shape[-2]:
+            for start in range(0, steps, GRAM_RUN):
+                x = _iterate_gram(x, min(GRAM_RUN, steps - start))
+        else:
+            x = _iterate(x, steps)
     return ops.swapaxes(x, -1, -2) if tall else x
+
+
+def _float32_products():
+    """Where JAX takes fewer bits unless told: on GPUs and TPUs."""
+    if keras.backend.backend() != "jax":
+        return contextlib.nullcontext()
+    import jax
+
+    return jax.default_matmul_precision("highest")
 
 
 def _iterate(x, steps):

@@ -1,10 +1,15 @@
 """Noise of a generation run: each sample has its own stream, whatever the batch."""
 
+import concurrent.futures
+import os
+
 import numpy as np
 
 from keras_elf import checks
 
 _GRID_ROW = 2**64 - 1
+# Numbers in a step; about four milliseconds of one thread.
+_WORTH_THREADS = 2**19
 
 
 class SampleNoise:
@@ -33,8 +38,17 @@ class SampleNoise:
     def step(self, step, samples, shape):
         """`(len(samples), *shape)` normals of step `step`."""
         out = np.empty((len(samples), *shape), "float32")
-        for row, sample in enumerate(samples):
+
+        def draw(row, sample):
             self._generator(sample, step + 1).standard_normal(dtype="float32", out=out[row])
+
+        if out.size < _WORTH_THREADS:
+            for row, sample in enumerate(samples):
+                draw(row, sample)
+        else:
+            # NumPy draws without Python's lock, and an accelerator would wait for one thread.
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+                list(threads.map(draw, range(len(samples)), samples))
         return out
 
     def _generator(self, row, stream):

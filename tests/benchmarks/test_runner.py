@@ -113,3 +113,39 @@ def test_another_backend_runs_in_a_child_without_the_parent_s_files(tmp_path, mo
         "out_tensorflow.json",
         "out_torch.json",
     ]
+
+
+def test_what_was_measured_before_a_failure_is_kept(tmp_path, monkeypatch):
+    def fails(settings):
+        raise RuntimeError("no such device")
+
+    good = types.SimpleNamespace(ABOUT="", run=lambda settings: [measured("encoder")])
+    monkeypatch.setitem(cases.CASES, "encoder", good)
+    monkeypatch.setitem(cases.CASES, "muon", types.SimpleNamespace(ABOUT="", run=fails))
+    path = tmp_path / "figures.json"
+    with pytest.raises(RuntimeError, match="no such device"):
+        runner.main([*ARGUMENTS, "--case", "encoder", "--case", "muon", "--json", str(path)])
+    assert [f["case"] for f in record.read(path)["figures"]] == ["encoder"]
+
+
+def measured(case):
+    time_s = {"median": 1.0, "min": 1.0, "max": 1.0, "n": 1}
+    return {"case": case, "what": "all", "time_s": time_s}
+
+
+@pytest.mark.backend_free
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "text"])
+def test_a_file_that_holds_no_record_is_refused_before_the_work(tmp_path, content):
+    path = tmp_path / "figures.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match="no record"):
+        runner.main([*ARGUMENTS, "--json", str(path)])
+    assert path.read_text() == content
+
+
+@pytest.mark.backend_free
+def test_options_are_not_shortened(capsys):
+    # A shortened one would reach the child that is to run on one backend.
+    with pytest.raises(SystemExit):
+        runner.main([*ARGUMENTS, "--back", "all"])
+    assert "--back" in capsys.readouterr().err

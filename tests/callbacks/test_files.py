@@ -1,6 +1,7 @@
 """Files that callbacks write and read, and arguments that they refuse: no model needed."""
 
 import io
+import json
 import os
 import struct
 import warnings
@@ -263,3 +264,16 @@ def test_event_file(tmp_path):
     assert b"brain.Event:2" in records[0] and b"loss" in records[2]
     assert records[2][9:12] == b"\x10\xac\x02"  # field 2, a varint: 300
     assert records[2].endswith(struct.pack("<f", 0.5))
+
+
+def test_texts_with_line_ends_of_other_kinds_are_read_back(tmp_path):
+    records = RecordFile(tmp_path / "texts.jsonl")
+    records.open(0, False, "Log")
+    records.append({"step": 1, "text": "one\u2028two\u0085three\u2029"})
+    records.close()
+    again = RecordFile(tmp_path / "texts.jsonl")
+    again.open(1, True, "Log")
+    again.append({"step": 2, "text": "four"})
+    again.close()
+    lines = (tmp_path / "texts.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line)["step"] for line in lines if line] == [1, 2]

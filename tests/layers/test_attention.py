@@ -1,9 +1,13 @@
 """Attention against plain NumPy, and what masks, prefix and dropout mean."""
 
+import sys
+
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_elf import layers
+from keras_elf.layers.attention import fused_attention
 from tests.layers.alone import array, randomise, tensor
 
 # The sizes of `alone`, so that JAX compiles each operation once for both.
@@ -141,3 +145,13 @@ def test_dropout_only_in_training(attention, setting):
     noisy = array(layer(x, prefix_length=PREFIX, training=True))
     np.testing.assert_allclose(quiet, expected, atol=1e-6)
     assert np.isfinite(noisy).all() and np.abs(noisy - expected).max() > 1e-2
+
+
+def test_heads_that_no_fused_kernel_takes_give_the_same_when_padded(monkeypatch):
+    shape = 2, 5, 3, 6
+    q, k, v = (ops.convert_to_tensor(tensor(*shape, seed=n)) for n in range(3))
+    plain = array(fused_attention(q, k, v))
+    monkeypatch.setattr(sys.modules[fused_attention.__module__], "has_accelerator", lambda: True)
+    padded = array(fused_attention(q, k, v))
+    assert padded.shape == shape
+    np.testing.assert_allclose(padded, plain, atol=1e-6)

@@ -41,3 +41,13 @@ def test_a_little_more_or_less_memory_changes_nothing(network, monkeypatch):
 def test_this_machine_has_some():
     free, most = batch_size.free_memory()
     assert most >= 32 and (free is None or free > 2**20)
+
+
+def test_a_container_s_limit_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_size, "CONTROL_GROUP", tmp_path)
+    assert batch_size._available_to_container() is None
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert batch_size._available_to_container() is None
+    (tmp_path / "memory.max").write_text("5000\n")
+    assert batch_size._available_to_container() == 4000

@@ -1,5 +1,7 @@
 """Each sample has its own noise, whatever batch it is drawn in."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,3 +91,9 @@ def test_bad_seeds_are_refused(seed):
 def test_numpy_integers_are_seeds():
     draws = (SampleNoise(seed).initial([0], SHAPE) for seed in (7, np.int64(7)))
     np.testing.assert_array_equal(*draws)
+
+
+def test_threads_draw_the_same(monkeypatch):
+    expected = SampleNoise(3).step(2, range(5, 12), (4, 3))
+    monkeypatch.setattr(sys.modules[SampleNoise.__module__], "_WORTH_THREADS", 1)
+    np.testing.assert_array_equal(SampleNoise(3).step(2, range(5, 12), (4, 3)), expected)
