@@ -57,13 +57,11 @@ class ELFAttention(keras.layers.Layer):
             )
         policy = self.dtype_policy
         self.qkv = keras.layers.Dense(3 * hidden_size, dtype=policy, name="qkv")
-        self.q_norm = keras.layers.RMSNormalization(
-            epsilon=NORM_EPSILON, dtype=policy, name="q_norm"
-        )
-        self.k_norm = keras.layers.RMSNormalization(
-            epsilon=NORM_EPSILON, dtype=policy, name="k_norm"
-        )
-        self.rotary = RotaryEmbedding(dtype=policy, name="rotary")
+        # Both compute in float32 anyway: what they give is rounded once, before the products.
+        exact = {"epsilon": NORM_EPSILON, "dtype": "float32"}
+        self.q_norm = keras.layers.RMSNormalization(**exact, name="q_norm")
+        self.k_norm = keras.layers.RMSNormalization(**exact, name="k_norm")
+        self.rotary = RotaryEmbedding(dtype="float32", name="rotary")
         self.proj = keras.layers.Dense(hidden_size, dtype=policy, name="proj")
         self.proj_dropout = keras.layers.Dropout(dropout, dtype=policy, name="proj_dropout")
         self.weights_dropout = keras.layers.Dropout(
@@ -85,8 +83,10 @@ class ELFAttention(keras.layers.Layer):
             ops.reshape(part, (batch, length, self.num_heads, self.head_dim))
             for part in ops.split(self.qkv(x), 3, axis=-1)
         )
-        q = self.rotary(self.q_norm(q), prefix_length=prefix_length)
-        k = self.rotary(self.k_norm(k), prefix_length=prefix_length)
+        q, k = (
+            ops.cast(self.rotary(norm(x), prefix_length=prefix_length), v.dtype)
+            for norm, x in ((self.q_norm, q), (self.k_norm, k))
+        )
         mask = _full_mask(attention_mask, prefix_length)
         if training and self.attention_dropout > 0:
             out = self._attend_with_dropout(q, k, v, mask)

@@ -46,8 +46,11 @@ class SwiGLU(keras.layers.Layer):
         self.built = True
 
     def call(self, x, training=None):
-        a, b = ops.split(self.w12(x), 2, axis=-1)
-        return self.w3(self.inner_dropout(ops.silu(a) * b, training=training))
+        x = self.w12(x)
+        # Rounded once in place of twice, where no gradient would keep the wider numbers.
+        a, b = ops.split(x if training else ops.cast(x, "float32"), 2, axis=-1)
+        gated = ops.cast(ops.silu(a) * b, x.dtype)
+        return self.w3(self.inner_dropout(gated, training=training))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.hidden_size)
