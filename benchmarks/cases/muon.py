@@ -46,6 +46,7 @@ def _matrices(size):
     ]
 
 
+@functools.cache
 def _compiled(name, size):
     import keras_elf
 
