@@ -143,6 +143,7 @@ def test_an_optimizer_from_before_is_refused(preset):
         check_optimizer(frozen)
 
 
+@pytest.mark.slow
 def test_fit_refuses_an_optimizer_from_before():
     model = small.generator("gaussian", preprocessor=None)
     ids = np.random.default_rng(0).integers(1, 20, (small.BATCH, small.LENGTH)).astype("int32")
