@@ -26,6 +26,7 @@ def test_generate_writes_a_text_a_line(capsys):
     assert capsys.readouterr().out.splitlines() == [row["text"] for row in rows]
 
 
+@pytest.mark.slow
 def test_a_drawn_seed_is_told(capsys):
     assert main([*NANO, "--num-samples", "1", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -33,6 +34,7 @@ def test_a_drawn_seed_is_told(capsys):
     assert capsys.readouterr().out == row["text"] + "\n"
 
 
+@pytest.mark.slow
 def test_conditions_and_holes_come_through_a_pipe(capsys, monkeypatch):
     piped(monkeypatch, "\ufeffAnd God said\n\nThe LORD\n".encode())
     assert main([*NANO, "--condition", "-", "--seed", "0", "--json"]) == 0
