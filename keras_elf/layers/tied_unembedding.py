@@ -6,7 +6,7 @@ from keras import ops
 from keras_elf import checks
 
 # 256 MiB of float32.
-MAX_LOGITS = 2**26
+MAX_LOGITS = 2**24
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
