@@ -74,6 +74,8 @@ def measure(chosen, arguments, save):
         memory=not chosen.no_memory,
     )
     names = chosen.case or [name for name in cases.CASES if name not in cases.ON_REQUEST]
+    # Where a record was written says nothing about it.
+    line = _without(arguments, ("--json", "--plot"), ("--keep",))
     figures = []
     with tempfile.TemporaryDirectory() as cache:
         if chosen.size in SHARED_CACHE:
@@ -84,7 +86,7 @@ def measure(chosen, arguments, save):
             found = cases.run(settings, name)
             figures += found
             show(settings, found)
-            made = record.new(settings, os.environ["KERAS_BACKEND"], figures, arguments)
+            made = record.new(settings, os.environ["KERAS_BACKEND"], figures, line)
             save(made)
     return made
 

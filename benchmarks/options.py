@@ -59,7 +59,7 @@ def parser():
         "--case",
         choices=cases.CASES,
         action="append",
-        help="repeatable; default: most",
+        help="repeatable; default: all but those by name only",
     )
     add(
         "--backend",

@@ -5,6 +5,8 @@ import pathlib
 
 import keras
 
+from keras_elf.accelerators import has_accelerator
+
 MOST_ON_CPU, MOST_ON_ACCELERATOR = 32, 256
 # Of the free memory; the estimate knows nothing of workspaces and fragments.
 SHARE = 0.25
@@ -46,27 +48,25 @@ def row_bytes(backbone, length, conditioned):
 
 def free_memory():
     """`(bytes free where the backend computes, or None, most rows worth a batch there)`."""
+    if not has_accelerator():
+        found = [n for n in (_available_to_machine(), _available_to_container()) if n is not None]
+        return (min(found) if found else None), MOST_ON_CPU
     backend = keras.backend.backend()
     if backend == "torch":
         import torch
 
-        if torch.cuda.is_available():
-            # What PyTorch keeps for itself without using it can be had as well.
-            kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-            return torch.cuda.mem_get_info()[0] + kept, MOST_ON_ACCELERATOR
-    elif backend == "jax":
+        # What PyTorch keeps for itself without using it can be had as well.
+        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return torch.cuda.mem_get_info()[0] + kept, MOST_ON_ACCELERATOR
+    if backend == "jax":
         import jax
 
-        if jax.default_backend() != "cpu":
-            found = jax.devices()[0].memory_stats() or {}
-            if "bytes_limit" not in found:
-                return None, MOST_ON_ACCELERATOR
-            return found["bytes_limit"] - found["bytes_in_use"], MOST_ON_ACCELERATOR
-    elif keras.distribution.list_devices("gpu"):
-        # TensorFlow tells what is taken, not what there is.
-        return None, MOST_ON_CPU
-    found = [n for n in (_available_to_machine(), _available_to_container()) if n is not None]
-    return (min(found) if found else None), MOST_ON_CPU
+        found = jax.devices()[0].memory_stats() or {}
+        if "bytes_limit" not in found:
+            return None, MOST_ON_ACCELERATOR
+        return found["bytes_limit"] - found["bytes_in_use"], MOST_ON_ACCELERATOR
+    # TensorFlow tells what is taken, not what there is.
+    return None, MOST_ON_CPU
 
 
 def _available_to_machine():

@@ -6,7 +6,7 @@ import keras
 
 
 def rematerialized(function):
-    """`function` whose gradient computes it again, with less kept on every backend.
+    """`function` whose gradient computes it again instead of keeping what it made.
 
     PyTorch ends the second computation by an exception as soon as it has what it needs. Keras
     would catch it in each layer to tell more about it, and each exception that it makes refers

@@ -15,7 +15,7 @@ def test_bfloat16_keeps_the_tokens_of_float32(sampler):
         )
         for dtype in ("float32", "bfloat16")
     ]
-    # Near ties: of 512 tokens 98.6 to 99.8 % were seen, of 8,192 at 32 steps 99.1 to 99.3 %
-    # (`python -m benchmarks --case reduced_precision`).
+    # Near ties, among few tokens and padding: `python -m benchmarks --case reduced_precision`
+    # counts written tokens alone, 99.2 % of 6,700 on JAX.
     assert 0.98 <= (ids[0] == ids[1]).mean()
     assert len(set(ids[0].ravel().tolist())) > 100
