@@ -1,3 +1,4 @@
+import itertools
 import os
 
 import keras_hub
@@ -76,7 +77,7 @@ def test_quiet(capfd):
     assert (out, err) == ("", "")
 
 
-@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word", "char"])
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word", "char", "whole_words"])
 def test_too_few_pieces_names_the_largest_size(model_type):
     with pytest.raises(ValueError, match="fewer pieces.*Received: 5000.*largest") as caught:
         train_sentencepiece(small.verses()[:20], 5000, model_type=model_type)
@@ -86,12 +87,16 @@ def test_too_few_pieces_names_the_largest_size(model_type):
     assert processor.vocab_size() == largest
 
 
-def test_too_many_characters_names_the_smallest_size():
+@pytest.mark.parametrize("model_type", ["unigram", "whole_words"])
+def test_too_many_characters_names_the_smallest_size(model_type):
+    texts = ["abcdef abcdef", "fedcba"]
     with pytest.raises(ValueError, match="too small.*Received: 5. The smallest .* is") as caught:
-        train_sentencepiece(["abcdef abcdef", "fedcba"], 5)
+        train_sentencepiece(texts, 5, model_type=model_type)
     smallest = int(str(caught.value).split("size is ")[1].split(";")[0])
     assert smallest > 5
-    train_sentencepiece(["abcdef abcdef", "fedcba"], smallest)
+    train_sentencepiece(texts, smallest, model_type=model_type)
+    with pytest.raises(ValueError, match="too small"):
+        train_sentencepiece(texts, smallest - 1, model_type=model_type)
 
 
 @pytest.mark.parametrize("source", [[], ["", "  "], iter([])])
@@ -165,6 +170,7 @@ def test_failure_keeps_the_old_file(tmp_path):
         (dict(vocabulary_size=2**63), "`vocabulary_size` must be"),
         (dict(vocabulary_size=100.0), "`vocabulary_size` must be"),
         (dict(model_type="unigrams"), "Did you mean 'unigram'"),
+        (dict(normalization="nfc"), "`normalization` must be"),
         (dict(max_sentences=0), "`max_sentences` must be"),
         (dict(seed=None), "`seed` must be"),
         (dict(character_coverage=2.0), "`character_coverage` must be"),
@@ -175,3 +181,126 @@ def test_failure_keeps_the_old_file(tmp_path):
 def test_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         train_sentencepiece(**{"source": small.verses(), "vocabulary_size": 100, **kwargs})
+
+
+def templates():
+    """144 sentences of 18 different words."""
+    parts = ("The My", "red old big", "fox dog cat", "sees finds", "your horse|a hen|his cow|men")
+    subjects = itertools.product(*(part.split() for part in parts[:4]), parts[4].split("|"))
+    return [" ".join(words) + ("." if len(words[1]) == 3 else "!") for words in subjects]
+
+
+def processor(source, *args, **kwargs):
+    proto = train_sentencepiece(source, *args, **kwargs)
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+
+def test_auto_gives_each_of_few_words_its_piece():
+    found = processor(templates(), model_type="auto")
+    assert found.encode("My old dog finds a hen.", out_type=str) == [
+        *("\u2581My", "\u2581old", "\u2581dog", "\u2581finds", "\u2581a", "\u2581hen", ".")
+    ]
+    assert all(len(found.encode(text)) == len(text.split()) + 1 for text in templates())
+    special = [found.id_to_piece(i) for i in range(3)]
+    assert special == ["<pad>", "</s>", "<unk>"]
+    assert (found.pad_id(), found.eos_id(), found.unk_id(), found.bos_id()) == (0, 1, 2, -1)
+
+
+def test_auto_takes_letters_where_words_do_not_fit():
+    found = processor(templates(), 35, model_type="auto")
+    assert found.vocab_size() <= 35
+    assert len(found.encode(templates()[0])) > 8
+
+
+def test_auto_takes_unigram_for_prose():
+    texts = small.verses()
+    size = round(4 * sum(map(len, texts)) ** 0.5)
+    proto = train_sentencepiece(texts, model_type="auto")
+    assert proto == train_sentencepiece(texts, size)
+    assert train_sentencepiece(texts, 300, model_type="auto") == train_sentencepiece(texts, 300)
+    with pytest.raises(ValueError) as caught:
+        train_sentencepiece(texts, 1_000_000)
+    largest = int(str(caught.value).split("corpus is ")[1].split(";")[0])
+    proto = train_sentencepiece(texts, 1_000_000, model_type="auto")
+    assert proto == train_sentencepiece(texts, largest)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "char", "word"])
+def test_no_size_gives_one_that_works(model_type):
+    proto = train_sentencepiece(small.verses()[:20], model_type=model_type)
+    size = sentencepiece.SentencePieceProcessor(model_proto=proto).vocab_size()
+    assert train_sentencepiece(small.verses()[:20], size, model_type=model_type) == proto
+
+
+@pytest.mark.parametrize("size", [120, 400])
+def test_whole_words_give_back_the_text(size):
+    tokenizer = keras_hub.models.T5Tokenizer(
+        proto=train_sentencepiece([*small.verses(), "(he)"], size, model_type="whole_words")
+    )
+    assert tokenizer.vocabulary_size() == size
+    texts = [*small.verses(), "Said he, Bethel (the place) is Ham's: go; where?"]
+    ids = tokenizer.tokenize(texts)
+    assert tokenizer.detokenize(ids) == texts
+    assert not any(tokenizer.token_to_id("<unk>") in row for row in ids)
+
+
+def test_whole_words_prefer_one_piece_to_any_two():
+    texts = ["be came became", "be came", "be came", "became"]
+    found = processor(texts, model_type="whole_words")
+    assert found.encode("became be", out_type=str) == ["\u2581became", "\u2581be"]
+
+
+def test_whole_words_in_lower_case_and_with_accents():
+    found = processor(
+        ["L\u2019\u00e9t\u00e9 VIENT.", "\u0939\u093f\u0928\u094d\u0926\u0940 don't!"] * 2,
+        model_type="auto",
+        normalization="nmt_nfkc_cf",
+    )
+    assert found.encode("VIENT, Don't!", out_type=str)[0] == "\u2581vient"
+    assert found.encode("Don't!", out_type=str) == ["\u2581don't", "!"]
+    assert len(found.encode("\u0939\u093f\u0928\u094d\u0926\u0940")) == 1
+
+
+def test_whole_words_with_bytes_spell_unknown_characters():
+    found = processor(templates(), 340, model_type="auto", byte_fallback=True)
+    assert found.decode(found.encode("The red \u2603.")) == "The red \u2603."
+    assert found.encode("The red fox", out_type=str) == ["\u2581The", "\u2581red", "\u2581fox"]
+
+
+def test_coverage_of_rare_characters_can_be_given_up():
+    texts = [*templates() * 3, "\u00bfx?"]
+    assert processor(texts, model_type="auto").encode("\u00bf")[-1] != 2
+    found = processor(texts, model_type="auto", character_coverage=0.999)
+    assert found.encode("\u00bf")[-1] == 2
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "whole_words"])
+def test_text_can_be_kept_exactly(model_type):
+    text = "  if x:\n\t  return  \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 "
+    exact = processor(
+        [text] * 3,
+        model_type=model_type,
+        character_coverage=1.0,
+        normalization="identity",
+        keep_whitespace=True,
+    )
+    assert exact.decode(exact.encode(text)) == text
+    lossy = processor([text] * 3, model_type=model_type, character_coverage=1.0)
+    assert (
+        lossy.decode(lossy.encode(text))
+        == "if x: return \u0645\u06cc \u062e\u0648\u0627\u0647\u0645"
+    )
+
+
+def test_whole_words_are_reproducible_and_read_without_protobuf(tmp_path):
+    pb2 = pytest.importorskip("sentencepiece.sentencepiece_model_pb2")
+    first, second = (
+        train_sentencepiece(iter(small.verses()), 400, tmp_path / "m.spm", model_type="whole_words")
+        for _ in range(2)
+    )
+    assert first == second == (tmp_path / "m.spm").read_bytes()
+    model = pb2.ModelProto.FromString(first)
+    assert model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
+    assert model.trainer_spec.vocab_size == len(model.pieces) == 400
+    assert model.normalizer_spec.precompiled_charsmap
+    assert len({p.piece for p in model.pieces}) == 400
