@@ -22,6 +22,7 @@ _MODULES = (
     "objectives",
     "optimizers",
     "samplers",
+    "testing",
 )
 _MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 
