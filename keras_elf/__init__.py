@@ -23,6 +23,7 @@ _MODULES = (
     "optimizers",
     "samplers",
     "testing",
+    "training",
 )
 _MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 
