@@ -22,6 +22,8 @@ _MODULES = (
     "objectives",
     "optimizers",
     "samplers",
+    "testing",
+    "training",
 )
 _MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 

@@ -6,7 +6,7 @@ from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.compiled import compiled
 from keras_elf.models.generator import ELFGenerator
 from keras_elf.models.preprocessor import ELFPreprocessor
-from keras_elf.models.recipe import TrainingRecipe
+from keras_elf.training import TrainingRecipe
 
 __all__ = [
     "ARCHITECTURES",

@@ -7,8 +7,8 @@ from keras import ops
 from keras_elf.models import training_data
 from keras_elf.models.averages import adopt_averages, averaged_weights
 from keras_elf.models.lora import check_optimizer
-from keras_elf.models.recipe import TrainingRecipe
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
+from keras_elf.training import TrainingRecipe, batch_size_of, batches_in_run, set_up_run
 
 EVALUATION_SEED = 0
 
@@ -18,17 +18,22 @@ class Training:
 
     _data_epoch = 0
     _skip_validation = False
+    _automatic_recipe = False
 
     def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
         """Configure training.
 
         Args:
-            optimizer: `"auto"` or `"muon"` for the published recipe (Muon at 2e-3, the
-                value at batch 512, after 5,000 steps of warm-up; gradients clipped at norm
-                1; weights averaged with 0.9999), a `TrainingRecipe` for that of a preset or
-                another batch size, `"adamw"` for the ablation's AdamW, or an optimizer.
-                `keras_elf.optimizers` keep averages that `generate`, `evaluate` and
-                `save_to_preset` use.
+            optimizer: `"auto"` (default) for Muon with the rates and averages that suit the
+                run, by `TrainingRecipe.for_run`: `fit` sets them when it knows how many steps
+                it takes, and sets them anew, keeping the averages, at each later call.
+                `"published"` or `"muon"` for the published recipe, made for 100,000 steps
+                (Muon at 2e-3, the value at batch 512, after 5,000 steps of warm-up;
+                gradients clipped at norm 1; weights averaged with 0.9999). A
+                `TrainingRecipe`, for that of a preset or one's own, whose `objective`, if it
+                has one, becomes the model's. `"adamw"` for the ablation's AdamW, or an
+                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`
+                and `save_to_preset` use.
             loss: must be `None`: the objective makes the loss.
             metrics: must be `None`: both branches' losses are reported.
             **kwargs: as in `keras.Model.compile`.
@@ -41,14 +46,22 @@ class Training:
                 "`loss` and `metrics` must be None: `ELFGenerator.objective` makes the loss and "
                 f"reports both branches. Received: loss={loss!r}, metrics={metrics!r}"
             )
+        self._automatic_recipe = isinstance(optimizer, str) and optimizer == "auto"
         if isinstance(optimizer, TrainingRecipe):
+            if optimizer.objective is not None:
+                self.objective = optimizer.objective
             optimizer = optimizer.optimizer()
-        elif optimizer in ("auto", "muon"):
+        elif optimizer in ("auto", "published", "muon"):
             optimizer = Muon(WarmupSchedule(2e-3, warmup_steps=5000))
         elif optimizer == "adamw":
             optimizer = AdamW(WarmupSchedule(1e-3, warmup_steps=5000))
         self.reset_generation()
         super().compile(optimizer=optimizer, loss=None, metrics=None, **kwargs)
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        # A schedule that has run out would train a loaded model at rate 0.
+        return {**config, "optimizer": "auto"} if config and self._automatic_recipe else config
 
     def compile_from_config(self, config):
         # Keras leaves a model with a `compile` of its own uncompiled when it is loaded, and
@@ -69,7 +82,8 @@ class Training:
                 Keras takes whose batches are dicts with `token_ids` and optionally
                 `is_cond`, `is_valid`. Text and ids in memory are shuffled each epoch into
                 batches of one size; rows that fill no batch wait for the next epoch.
-            batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
+            batch_size: int. Rows a step, for `x` in memory. Defaults to a power of two near
+                the root of the number of rows, from 32 to 128.
             validation_data: in the forms of `x`. Evaluated with the averaged weights.
             shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
             validation_split: float. Last share of `x` in memory to validate on.
@@ -113,6 +127,7 @@ class Training:
         if getattr(x, "has_own_order", False):
             shuffle = False
         check_optimizer(self)
+        self._set_up_run(x, kwargs)
         self._start_averages()
         self._skip_validation = False
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
@@ -185,6 +200,14 @@ class Training:
         unchanged = [np.array_equal(a, b) for a, b in zip(before, self._averages(), strict=False)]
         if all(unchanged):
             self._restart_averages()
+
+    def _set_up_run(self, x, settings):
+        if self.optimizer is None:
+            return
+        names = ("epochs", "initial_epoch", "steps_per_epoch")
+        batches = batches_in_run(x, **{n: settings[n] for n in names if n in settings})
+        if set_up_run(self.optimizer, batches, batch_size_of(x), self._automatic_recipe):
+            self.train_function = None  # Compiled with the rates of another run.
 
     def _averages(self):
         optimizer = self.optimizer

@@ -5,6 +5,7 @@ import numpy as np
 
 from keras_elf import checks
 from keras_elf.data import TokenBatches, check_token_ids
+from keras_elf.training import default_batch_size
 
 KEYS = ("token_ids", "is_cond", "is_valid")
 
@@ -102,7 +103,8 @@ def split_rows(rows, share):
 def training_batches(model, x, batch_size, seed, shuffle=True):
     """Shuffled batches of one size, the rest of the rows left out of the epoch."""
     rows = to_rows(model, x)
-    return TokenBatches(rows, batch_size=_size(batch_size, rows), seed=seed, shuffle=shuffle)
+    size = default_batch_size(len(rows["token_ids"])) if batch_size is None else batch_size
+    return TokenBatches(rows, batch_size=_size(size, rows), seed=seed, shuffle=shuffle)
 
 
 def evaluation_batches(model, x, batch_size):

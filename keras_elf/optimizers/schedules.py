@@ -28,6 +28,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             is `peak` between warm-up and decay. A decay over the last third helps short
             trainings. Defaults to `None`, all steps after the warm-up.
         name: string. Defaults to `"warmup_schedule"`.
+        first_step: integer. The optimizer's step that counts as 0 here, for a training that
+            goes on with an optimizer that has already taken steps. Defaults to 0.
 
     Raises:
         ValueError: for an unknown decay, a negative number, a decay without `total_steps`,
@@ -49,6 +51,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         final=0.0,
         decay_steps=None,
         name="warmup_schedule",
+        first_step=0,
     ):
         super().__init__()
         self.peak = checks.number("peak", peak, minimum=0)
@@ -57,6 +60,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.final = checks.number("final", final, minimum=0)
         self.total_steps, self.decay_steps = total_steps, decay_steps
         self.name = name
+        self.first_step = checks.integer("first_step", first_step, minimum=0)
         if total_steps is not None:
             self.total_steps = checks.integer("total_steps", total_steps, minimum=1)
         if decay_steps is not None:
@@ -85,7 +89,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         """Return the learning rate of 0-based `step` (integer scalar), a float32 scalar."""
-        step = ops.cast(step, "float32")
+        step = ops.cast(step, "float32") - self.first_step
         rate = ops.zeros_like(step) + self.peak
         if self.decay != "constant":
             length = self.decay_steps or self.total_steps - self.warmup_steps
@@ -105,6 +109,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "final": self.final,
             "decay_steps": self.decay_steps,
             "name": self.name,
+            "first_step": self.first_step,
         }
 
 
