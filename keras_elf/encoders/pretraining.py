@@ -10,9 +10,10 @@ from keras_elf.encoders.latent_statistics import latent_statistics
 from keras_elf.layers import TiedUnembedding
 from keras_elf.objectives.losses import cross_entropy, masked_sum, ratio
 from keras_elf.optimizers import Muon, WarmupSchedule
+from keras_elf.training.state_guard import KeptState, state_given_back
 
 
-class MaskedTokenModel(keras.Model):
+class MaskedTokenModel(KeptState, keras.Model):
     """Predicts masked tokens of a row from the others, through the encoder's own table.
 
     A share of the valid tokens is replaced by the mask token (80 %), by a random token
@@ -113,7 +114,9 @@ def pretrain(
         learning_rate, steps // 20, "linear", total_steps=steps, decay_steps=max(1, steps // 3)
     )
     model.compile(optimizer=Muon(schedule, use_ema=False))
-    history = model.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
+    settings = {"epochs": epochs, "shuffle": False, "verbose": verbose, "callbacks": callbacks}
+    with state_given_back(model):
+        history = model.fit(batches, **settings)
     encoder.freeze()
     mean, std = latent_statistics(encoder, rows)
     return {"loss": history.history["loss"], "latent_mean": mean, "latent_std": std}

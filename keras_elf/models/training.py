@@ -7,13 +7,15 @@ from keras import ops
 from keras_elf.models import training_data
 from keras_elf.models.averages import adopt_averages, averaged_weights
 from keras_elf.models.lora import check_optimizer
+from keras_elf.models.on_batch import OnBatch
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 from keras_elf.training import TrainingRecipe, batch_size_of, batches_in_run, set_up_run
+from keras_elf.training.state_guard import KeptState, state_given_back
 
 EVALUATION_SEED = 0
 
 
-class Training:
+class Training(OnBatch, KeptState):
     """Mixin of `ELFGenerator`: everything around the training step."""
 
     _data_epoch = 0
@@ -138,7 +140,8 @@ class Training:
             for callback in list(_members(callbacks)):
                 if hasattr(callback, "before_fit"):
                     x = callback.before_fit(self, x, callbacks, settings)
-            return keras.Model.fit(self, x, callbacks=callbacks, **settings)
+            with state_given_back(self):
+                return keras.Model.fit(self, x, callbacks=callbacks, **settings)
         finally:
             for callback in _members(callbacks):
                 if hasattr(callback, "after_fit"):
@@ -172,7 +175,7 @@ class Training:
         if training_data.is_materialised(x):
             x = training_data.evaluation_batches(self, x, batch_size)
             batch_size = None
-        with averaged_weights(self, use_averages):
+        with averaged_weights(self, use_averages), state_given_back(self):
             state = self.evaluation_seed_generator.state
             state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
             return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)
