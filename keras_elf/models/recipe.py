@@ -4,8 +4,8 @@ import dataclasses
 import json
 
 from keras_elf import checks
-from keras_elf.models import bundled
 from keras_elf.optimizers import Muon, WarmupSchedule, scaled_learning_rate
+from keras_elf.presets import bundled
 
 
 @dataclasses.dataclass(frozen=True)
