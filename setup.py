@@ -3,10 +3,10 @@
 from setuptools import find_packages, setup
 
 setup(
-    packages=[*find_packages(include=["keras_elf*"]), "keras_elf.presets"],
-    package_dir={"keras_elf.presets": "presets"},
+    packages=[*find_packages(include=["keras_elf*"]), "keras_elf.presets.data"],
+    package_dir={"keras_elf.presets.data": "presets"},
     package_data={
         "keras_elf": ["py.typed", "data/corpora/*"],
-        "keras_elf.presets": ["*/*.json", "*/*.h5", "*/assets/tokenizer/*"],
+        "keras_elf.presets.data": ["*/*.json", "*/*.h5", "*/assets/tokenizer/*"],
     },
 )

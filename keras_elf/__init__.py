@@ -6,6 +6,7 @@ is loaded on first use.
 
 import importlib
 
+from keras_elf.presets.published import register_published
 from keras_elf.version import __version__
 
 _MODULES = (
@@ -21,6 +22,7 @@ _MODULES = (
     "models",
     "objectives",
     "optimizers",
+    "presets",
     "samplers",
     "testing",
     "training",
@@ -28,6 +30,10 @@ _MODULES = (
 _MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 
 __all__ = ["__version__", *_MODULES, *_MODELS]
+
+
+# Here, where all parts meet, those below are told of the one above them.
+register_published(lambda: importlib.import_module("keras_elf.checkpoints.released_presets"))
 
 
 def __getattr__(name):

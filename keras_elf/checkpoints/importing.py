@@ -15,9 +15,10 @@ from keras_elf.checkpoints.opening import open_checkpoint
 from keras_elf.checkpoints.sizes import backbone_sizes, check_sizes
 from keras_elf.encoders import T5Encoder, TextEncoder
 from keras_elf.initialization import weights_to_come
-from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor, bundled
-from keras_elf.models.preset_directory import written_whole
+from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 from keras_elf.models.tokenizer import load_transformers_tokenizer
+from keras_elf.presets import bundled
+from keras_elf.presets.preset_directory import written_whole
 
 
 def import_checkpoint(

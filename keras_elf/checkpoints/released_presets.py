@@ -5,7 +5,7 @@ import re
 import shutil
 
 from keras_elf import hub
-from keras_elf.models import bundled
+from keras_elf.presets import bundled
 
 # A name with a wildcard may be missing: not every repository of a T5 has this file.
 TOKENIZER_FILES = ("spiece.model", "tokenizer_config.json*")

@@ -18,7 +18,8 @@ def new_model(plan: Plan, say):
     """
     if plan.preset is None:
         return _for_text(plan, say)
-    from keras_elf.models import ELFBackbone, ELFGenerator, bundled
+    from keras_elf.models import ELFBackbone, ELFGenerator
+    from keras_elf.presets import bundled
 
     settings = {"dtype": plan.dtype, "seed": plan.seed}
     published = plan.preset in bundled.directories() and not bundled.has_weights(plan.preset)
@@ -57,7 +58,7 @@ def _pretrained_encoder(plan):
     from keras_elf import hub
     from keras_elf.checkpoints.released_presets import ENCODER_FILES
     from keras_elf.encoders import T5Encoder
-    from keras_elf.models import bundled
+    from keras_elf.presets import bundled
 
     directory = plan.encoder
     if directory is None:

@@ -36,8 +36,8 @@ def _one(preset):
     import os
 
     from keras_elf.checkpoints import manifest
-    from keras_elf.models import bundled, preset_safety
-    from keras_elf.models.preset_directory import TASK, check_backbone, check_directory
+    from keras_elf.presets import bundled, safety
+    from keras_elf.presets.preset_directory import TASK, check_backbone, check_directory
 
     facts = {}
     if not os.path.isdir(preset):
@@ -49,7 +49,7 @@ def _one(preset):
     else:
         check_backbone(preset, load_weights=False)
         return _network_alone(preset)
-    task = preset_safety.read_json(path, "task.json")["config"]
+    task = safety.read_json(path, "task.json")["config"]
     backbone = _sizes(task.pop("backbone")["config"])
     rows = (task.pop("preprocessor") or {"config": {}})["config"]
     encoder = task.pop("encoder") or {"class_name": "the unembedding's", "config": {}}
@@ -70,12 +70,12 @@ def _one(preset):
 
 def _network_alone(path):
     from keras_elf.checkpoints import manifest
-    from keras_elf.models import preset_safety
-    from keras_elf.models.preset_directory import CONFIG
+    from keras_elf.presets import safety
+    from keras_elf.presets.preset_directory import CONFIG
 
     return {
         "holds": "the network alone, for keras_elf.ELFBackbone.from_preset",
-        **_sizes(preset_safety.read_json(path, CONFIG)["config"]),
+        **_sizes(safety.read_json(path, CONFIG)["config"]),
         "manifest": _read(manifest.read, path),
     }
 

@@ -90,7 +90,7 @@ def published_protocol(preset, num_samples, settings, judge, figures):
     Raises:
         ValueError: for an unknown preset.
     """
-    from keras_elf.models import bundled
+    from keras_elf.presets import bundled
 
     rows = bundled.information(preset)["published"]
     compared = [(row, _differences(row, num_samples, settings, judge, figures)) for row in rows]

@@ -126,7 +126,8 @@ def evaluate_generation(
 def _model(model_or_texts, preset):
     """The model, or `None` for texts, and the preset to compare with."""
     if isinstance(model_or_texts, str):
-        from keras_elf.models import ELFGenerator, bundled
+        from keras_elf.models import ELFGenerator
+        from keras_elf.presets import bundled
 
         known = model_or_texts in bundled.directories()
         if not known and "://" not in model_or_texts and not os.path.isdir(model_or_texts):

@@ -14,9 +14,9 @@ from keras_elf.layers import (
     SelfConditioningProj,
     TiedUnembedding,
 )
-from keras_elf.models.architectures import architecture
+from keras_elf.models.architectures import architecture, parameter_count
 from keras_elf.models.lora import LowRankAdaptation
-from keras_elf.models.presets import BackbonePresets
+from keras_elf.models.preset_methods import BackbonePresets
 from keras_elf.models.quantization import Quantization
 from keras_elf.models.rematerialization import rematerialized
 
@@ -178,6 +178,8 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         self.attention_dropout = attention_dropout
         self.tied_to = tied_to
         self.rematerialize = bool(rematerialize)
+
+    parameter_count = staticmethod(parameter_count)
 
     @classmethod
     def from_architecture(cls, name, /, **overrides):

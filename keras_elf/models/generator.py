@@ -11,7 +11,7 @@ from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.generating import Generating
 from keras_elf.models.infilling import Infilling
 from keras_elf.models.preprocessor import ELFPreprocessor
-from keras_elf.models.presets import GeneratorPresets
+from keras_elf.models.preset_methods import GeneratorPresets
 from keras_elf.models.step_report import StepReport
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.objectives import ELFObjective

@@ -16,9 +16,9 @@ from keras_elf.data.encode import (
     warn_if_cut,
 )
 from keras_elf.data.rows import PAD_WITH, check_lengths, check_token_ids, make_rows
-from keras_elf.models import preset_safety
-from keras_elf.models.resolution import local_directory
 from keras_elf.models.tokenizer import check_tokenizer, load_transformers_tokenizer
+from keras_elf.presets import safety
+from keras_elf.presets.resolution import local_directory
 
 ROW_KEYS = ("token_ids", "is_cond", "is_valid")
 
@@ -213,7 +213,7 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
                 f"`preset` must be a directory with a saved preprocessor. Received: {preset!r}, "
                 f"which has no file {config_file!r}"
             )
-        config = preset_safety.read_json(preset, config_file)
+        config = safety.read_json(preset, config_file)
         found = config.get("registered_name")
         if found != keras.saving.get_registered_name(cls):
             raise ValueError(

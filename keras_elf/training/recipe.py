@@ -132,7 +132,7 @@ class TrainingRecipe:
             ValueError: for another name, or a preset that was not trained by this recipe.
             TypeError: for unknown fields.
         """
-        from keras_elf.models import bundled
+        from keras_elf.presets import bundled
 
         path = bundled.directory(name) / "recipe.json"
         if not path.is_file():

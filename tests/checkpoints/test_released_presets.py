@@ -12,7 +12,8 @@ from huggingface_hub import constants
 
 import keras_elf.hub
 from keras_elf.hub import HubError
-from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor, bundled
+from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
+from keras_elf.presets import bundled
 from tests.checkpoints import toy_preset
 from tests.hub.client import fresh_session, pointed_at
 from tests.hub.server import loopback_hub

@@ -4,7 +4,7 @@ import json
 import pathlib
 import shutil
 
-from keras_elf.models import bundled
+from keras_elf.presets import bundled
 from tests.checkpoints.tiny_t5 import write_tiny_t5
 from tests.reference_model import CONFIG
 

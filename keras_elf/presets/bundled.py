@@ -6,14 +6,14 @@ import json
 import os
 import pathlib
 
-_PACKAGE = pathlib.Path(__file__).parent.parent
+_HERE = pathlib.Path(__file__).parent
 
 
 @functools.cache
 def directories():
     """dict from the name of each preset to its directory."""
     # Inside an installed package, beside it in a checkout of the source.
-    for root in (_PACKAGE / "presets", _PACKAGE.parent / "presets"):
+    for root in (_HERE / "data", _HERE.parent.parent / "presets"):
         found = {path.parent.name: path.parent for path in sorted(root.glob("*/preset.json"))}
         if found:
             return found

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
-from keras_elf.models.preset_safety import check_room
+from keras_elf.presets.safety import check_room
 from tests.models import small
 
 pytestmark = pytest.mark.backend_free

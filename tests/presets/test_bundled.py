@@ -16,10 +16,10 @@ from keras_elf.models import (
     ELFGenerator,
     TrainingRecipe,
     architecture,
-    bundled,
     parameter_count,
 )
 from keras_elf.optimizers import Muon
+from keras_elf.presets import bundled
 from keras_elf.samplers import ODESampler, SDESampler
 
 pytestmark = pytest.mark.without_tensorflow

@@ -9,8 +9,6 @@ import keras
 import numpy as np
 
 from keras_elf import checks
-from keras_elf.encoders import TextEncoder
-from keras_elf.models.architectures import parameter_count
 
 MAX_JSON_BYTES = 8 * 2**20
 MAX_VOCABULARY_BYTES = 64 * 2**20
@@ -135,14 +133,9 @@ def check_sizes(path, task, weight_files):
         task: dict. Content of task.json, or of config.json for a backbone alone.
         weight_files: names of the files the weights are loaded from; empty for none.
     """
-    config = task["config"]
-    backbone = config.get("backbone", task)["config"]
-    declared = _count(parameter_count, backbone, path)
-    encoder = config.get("encoder") or backbone.get("tied_to")
-    if isinstance(encoder, dict):
-        cls = keras.saving.get_registered_object(encoder.get("registered_name") or "")
-        if isinstance(cls, type) and issubclass(cls, TextEncoder):
-            declared += _count(cls.parameter_count, encoder["config"], path)
+    network = task["config"].get("backbone", task)
+    encoder = task["config"].get("encoder") or network["config"].get("tied_to")
+    declared = sum(_declared(part, path) for part in (network, encoder) if isinstance(part, dict))
     stored = sum(os.path.getsize(os.path.join(path, file)) for file in weight_files)
     # The smallest weights are two to a byte.
     bound = 2 * stored if weight_files else MAX_PARAMETERS
@@ -154,7 +147,13 @@ def check_sizes(path, task, weight_files):
         )
 
 
-def _count(count, config, path):
+def _declared(serialized, path):
+    """Number of weights that a serialised layer asks for, where its class can tell."""
+    cls = keras.saving.get_registered_object(serialized.get("registered_name") or "")
+    count = getattr(cls, "parameter_count", None)
+    if count is None:
+        return 0
+    config = serialized["config"]
     try:
         return count(**{k: v for k, v in config.items() if k not in ("name", "dtype")})
     except (TypeError, ValueError, ArithmeticError, KeyError) as error:

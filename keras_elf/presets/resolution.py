@@ -3,7 +3,7 @@
 import os
 
 from keras_elf import checks
-from keras_elf.models import bundled
+from keras_elf.presets import bundled, published
 
 # Handles that keras_hub itself downloads, file by file.
 _KERAS_HUB_HANDLES = ("kaggle://", "modelscope://", "gs://", "s3://", "hdfs://")
@@ -56,23 +56,21 @@ def local_directory(preset, load_weights=True, tokenizer=True, revision=None, we
         path = bundled.directory(preset)
         complete = bundled.has_weights(preset)
         if not complete and (load_weights or tokenizer):
-            # The one step up: reading released files needs the models, and models their names.
-            from keras_elf.checkpoints import released_presets
-
+            loader = published.loader()
             if load_weights:
-                return str(released_presets.converted(preset, revision, weights))
-            path = _with_tokenizer(released_presets, preset)
+                return str(loader.converted(preset, revision, weights))
+            path = _with_tokenizer(loader, preset)
         _refuse_options(preset, revision, weights)
         return str(path)
     _refuse_options(preset, revision, weights)
     return preset
 
 
-def _with_tokenizer(released_presets, preset):
+def _with_tokenizer(loader, preset):
     from keras_elf.hub import HubError
 
     try:
-        return released_presets.with_tokenizer(preset)
+        return loader.with_tokenizer(preset)
     except HubError as error:
         raise HubError(
             f"{error} Without weights only the tokenizer's vocabulary has to be downloaded: with "

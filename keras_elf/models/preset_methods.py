@@ -1,15 +1,13 @@
 """`save_to_preset` and `from_preset` of the models, on top of keras_hub's."""
 
-import contextlib
-
 import keras
 
 from keras_elf import checks
-from keras_elf.initialization import weights_to_come
-from keras_elf.models import bundled, preset_directory, preset_safety
 from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
-from keras_elf.models.resolution import local_directory
+from keras_elf.presets import bundled, preset_directory, safety
+from keras_elf.presets.loading import loaded
+from keras_elf.presets.resolution import local_directory
 
 _NO_SIZES = ("dtype", "name", "trainable", "dropout", "attention_dropout")
 
@@ -43,10 +41,10 @@ class GeneratorPresets:
                 "Only a quantised backbone can be saved as a preset (`quantize` of the generator). "
                 f"Received a model whose other layers are quantised: {other}"
             )
-        with preset_directory.written_whole(preset_dir) as directory:
-            preset_safety.check_room(directory, self.variables)
+        with preset_directory.written_whole(preset_dir) as beside:
+            safety.check_room(beside, self.variables)
             with averaged_weights(self, use_averages):
-                super().save_to_preset(directory, max_shard_size=max_shard_size)
+                super().save_to_preset(beside, max_shard_size=max_shard_size)
 
     def save_task_weights(self, filepath):
         """Save the weights that are not in the backbone; no optimizer state."""
@@ -94,7 +92,7 @@ class GeneratorPresets:
         path = local_directory(preset, load_weights, tokenizer, revision, weights)
         if "://" not in path:
             preset_directory.check_directory(path, load_weights, tokenizer)
-        return _loaded(path, super().from_preset, load_weights, kwargs)
+        return loaded(path, super().from_preset, load_weights, kwargs)
 
 
 class BackbonePresets:
@@ -112,9 +110,9 @@ class BackbonePresets:
         Raises:
             ValueError: if the target cannot be written.
         """
-        with preset_directory.written_whole(preset_dir) as directory:
-            preset_safety.check_room(directory, self.variables)
-            super().save_to_preset(directory, max_shard_size=max_shard_size)
+        with preset_directory.written_whole(preset_dir) as beside:
+            safety.check_room(beside, self.variables)
+            super().save_to_preset(beside, max_shard_size=max_shard_size)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, revision=None, weights="ema", **kwargs):
@@ -130,22 +128,4 @@ class BackbonePresets:
         path = local_directory(preset, load_weights, False, revision, weights)
         if "://" not in path:
             preset_directory.check_backbone(path, load_weights)
-        return _loaded(path, super().from_preset, load_weights, kwargs)
-
-
-def _loaded(path, load, load_weights, kwargs):
-    if "://" not in path and kwargs.get("dtype") is None:
-        # keras_hub stumbles over mixed policies and forgets reduced ones.
-        saved = preset_directory.saved_policy(path)
-        if saved not in (None, "float32"):
-            kwargs = {**kwargs, "dtype": saved}
-    to_come = weights_to_come() if load_weights else contextlib.nullcontext()
-    try:
-        with to_come:
-            return load(path, load_weights=load_weights, **kwargs)
-    except (TypeError, ValueError, ImportError, MemoryError):
-        raise
-    except Exception as error:  # h5py, SentencePiece and TensorFlow have errors of their own
-        if "://" in path:
-            raise
-        raise ValueError(f"The preset {path!r} is damaged: {error}") from error
+        return loaded(path, super().from_preset, load_weights, kwargs)

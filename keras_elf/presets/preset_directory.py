@@ -8,7 +8,7 @@ import shutil
 import tempfile
 
 from keras_elf.hub.cache import current_umask
-from keras_elf.models import preset_safety
+from keras_elf.presets import safety
 
 CONFIG, TASK = "config.json", "task.json"
 WEIGHTS, SHARDS, TASK_WEIGHTS = "model.weights.h5", "model.weights.json", "task.weights.h5"
@@ -109,14 +109,14 @@ def check_directory(path, load_weights=True, preprocessor=True):
         raise ValueError(f"The preset {path!r} is incomplete: {missing} are missing")
     for file in needed:
         if file.endswith(".json"):
-            preset_safety.read_json(path, file)
+            safety.read_json(path, file)
     if VOCABULARY in needed:
         size = os.path.getsize(os.path.join(path, VOCABULARY))
-        if size > preset_safety.MAX_VOCABULARY_BYTES:
+        if size > safety.MAX_VOCABULARY_BYTES:
             raise ValueError(f"The preset {path!r} is refused: its vocabulary has {size:,} bytes")
     has_task_weights = os.path.isfile(os.path.join(path, TASK_WEIGHTS))
     weight_files += [TASK_WEIGHTS] * (load_weights and has_task_weights)
-    preset_safety.check_sizes(path, task, weight_files)
+    safety.check_sizes(path, task, weight_files)
 
 
 def check_backbone(path, load_weights=True):
@@ -124,12 +124,12 @@ def check_backbone(path, load_weights=True):
     _check_exists(path)
     config = _expect(path, CONFIG, "keras_elf>ELFBackbone")
     weight_files = _backbone_weight_files(path) if load_weights else []
-    preset_safety.check_sizes(path, config, weight_files)
+    safety.check_sizes(path, config, weight_files)
 
 
 def saved_policy(path):
     """Name of the dtype policy that a backbone was saved under, or `None`."""
-    policy = preset_safety.read_json(path, CONFIG)["config"].get("dtype")
+    policy = safety.read_json(path, CONFIG)["config"].get("dtype")
     if isinstance(policy, dict) and policy.get("class_name") == "DTypePolicy":
         return policy.get("config", {}).get("name")
     return policy if isinstance(policy, str) else None
@@ -143,7 +143,7 @@ def _check_exists(path):
         )
     # Without a configuration it may be any directory, and a large one to walk through.
     if os.path.lexists(os.path.join(path, CONFIG)):
-        preset_safety.check_links(path)
+        safety.check_links(path)
 
 
 def _backbone_weight_files(path):
@@ -170,7 +170,7 @@ def _backbone_weight_files(path):
 
 
 def _expect(path, file, registered_name):
-    content = preset_safety.read_json(path, file)
+    content = safety.read_json(path, file)
     found = content.get("registered_name")
     if found != registered_name:
         raise ValueError(f"{file} in preset {path!r} holds {found!r}, expected {registered_name!r}")
