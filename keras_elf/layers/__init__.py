@@ -4,6 +4,14 @@ from keras_elf.layers.attention import ELFAttention
 from keras_elf.layers.block import ELFBlock
 from keras_elf.layers.bottleneck import BottleneckTextProj
 from keras_elf.layers.context_prefix import ContextPrefix
+from keras_elf.layers.context_signal import ContextSignal
+from keras_elf.layers.context_signals import (
+    LabelSignal,
+    ModeSignal,
+    NumberSignal,
+    ScaleSignal,
+    TimeSignal,
+)
 from keras_elf.layers.denoising_head import DenoisingHead
 from keras_elf.layers.rotary import RotaryEmbedding
 from keras_elf.layers.self_conditioning import SelfConditioningProj
@@ -14,12 +22,18 @@ from keras_elf.layers.timestep_embedding import TimestepEmbedding
 __all__ = [
     "BottleneckTextProj",
     "ContextPrefix",
+    "ContextSignal",
     "DenoisingHead",
     "ELFAttention",
     "ELFBlock",
+    "LabelSignal",
+    "ModeSignal",
+    "NumberSignal",
     "RotaryEmbedding",
+    "ScaleSignal",
     "SelfConditioningProj",
     "SwiGLU",
     "TiedUnembedding",
+    "TimeSignal",
     "TimestepEmbedding",
 ]

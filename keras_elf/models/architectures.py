@@ -1,6 +1,9 @@
 """The published sizes of ELF."""
 
+import keras
+
 from keras_elf import checks
+from keras_elf.layers import ContextSignal, ModeSignal, ScaleSignal, TimeSignal
 
 # Table of the paper's model sizes; what is not named is shared by all three.
 ARCHITECTURES = {
@@ -38,12 +41,13 @@ def parameter_count(
     num_guidance_tokens=4,
     num_mode_tokens=4,
     tied_to=None,
+    context_signals=None,
     **_,
 ):
     """Number of weights of an `ELFBackbone` with these arguments, without building it.
 
-    Arguments that change no shape are passed over. With `tied_to` the unembedding matrix is
-    the encoder's and not counted.
+    Arguments that change no shape are passed over; `context_signals` may be configurations.
+    With `tied_to` the unembedding matrix is the encoder's and not counted.
 
     Returns:
         int.
@@ -58,14 +62,19 @@ def parameter_count(
         + _dense(width, 2 * inner)
         + _dense(inner, width)
     )
-    embedder = _dense(256, width) + _dense(width, width)
-    prefixes = (num_time_tokens, num_guidance_tokens, num_mode_tokens)
+    if context_signals is None:
+        context = (
+            TimeSignal.parameter_count(width, num_time_tokens)
+            + bool(num_guidance_tokens) * ScaleSignal.parameter_count(width, num_guidance_tokens)
+            + ModeSignal.parameter_count(width, num_mode_tokens)
+        )
+    else:
+        context = sum(_signal_parameters(signal, width) for signal in context_signals)
     return (
         _dense(2 * latent, latent)
         + latent * bottleneck_dim
         + _dense(bottleneck_dim, width)
-        + sum(prefixes) * width
-        + embedder * sum(bool(number) for number in prefixes[:2])
+        + context
         + depth * block
         + width
         + _dense(width, latent)  # denoising head
@@ -73,6 +82,20 @@ def parameter_count(
         + (latent * vocabulary_size if tied_to is None else 0)
         + vocabulary_size
     )
+
+
+def _signal_parameters(signal, width):
+    """Number of weights of a `ContextSignal` or of what its configuration describes."""
+    if isinstance(signal, dict):
+        cls, config = (
+            keras.saving.get_registered_object(signal["registered_name"]),
+            signal["config"],
+        )
+    else:
+        cls, config = type(signal), signal.get_config()
+    if not (isinstance(cls, type) and issubclass(cls, ContextSignal)):
+        raise ValueError(f"`context_signals` must be ContextSignals. Received: {signal!r:.200}")
+    return cls.parameter_count(width, **config)
 
 
 def _dense(inputs, outputs):

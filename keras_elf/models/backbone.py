@@ -14,6 +14,7 @@ from keras_elf.layers import (
     SelfConditioningProj,
     TiedUnembedding,
 )
+from keras_elf.layers.signal_sequence import deserialize_signals, serialize_signals
 from keras_elf.models.architectures import architecture, parameter_count
 from keras_elf.models.lora import LowRankAdaptation
 from keras_elf.models.preset_methods import BackbonePresets
@@ -32,7 +33,9 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
     - `"t"`: float `(batch,)`, flow time in [0, 1];
     - `"guidance_scale"`: float `(batch,)`, self-conditioning guidance scale w (left out of
       the dict when `num_guidance_tokens=0`);
-    - `"decode"`: float `(batch,)`, 1 for rows in decode mode, 0 in denoise mode.
+    - `"decode"`: float `(batch,)`, 1 for rows in decode mode, 0 in denoise mode;
+    - one `(batch,)` for each extra value of `context_signals`, by its name, such as
+      `"label"`; `None` stands for no value. Without such signals there is no such input.
 
     It returns `(batch, length, hidden_size)`. `denoising_head` turns hidden states into
     predicted clean latents and `unembedding` turns them into logits; callers apply them to
@@ -60,6 +63,8 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         num_guidance_tokens: int. `0` builds a network without a guidance input, whose
             self-conditioning guidance costs a second forward pass. Defaults to `4`.
         num_mode_tokens: int. Defaults to `4`.
+        context_signals: list of `ContextSignal` in place of those that the three numbers
+            make, see `ContextPrefix`; the numbers are then read from it. Defaults to `None`.
         dropout: float. Dropout of the middle half of the blocks. Defaults to `0.0`.
         attention_dropout: float. The same for attention weights. Defaults to `0.0`.
         tied_to: an embedding layer or text encoder of width `latent_dim` whose table is
@@ -97,6 +102,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         tied_to=None,
         rematerialize=False,
         dtype=None,
+        context_signals=None,
         **kwargs,
     ):
         checks.no_unknown("ELFBackbone", kwargs, ("name", "trainable"))
@@ -119,6 +125,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             num_time_tokens,
             num_guidance_tokens,
             num_mode_tokens,
+            context_signals,
             **exact,
             name="context_prefix",
         )
@@ -149,9 +156,12 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             "t": keras.Input((), dtype="float32", name="t"),
             "decode": keras.Input((), dtype="float32", name="decode"),
         }
-        if num_guidance_tokens:
+        if prefix.num_guidance_tokens:
             inputs["guidance_scale"] = keras.Input((), dtype="float32", name="guidance_scale")
-        outputs = _hidden_states((self_cond_proj, text_proj, prefix, blocks), **inputs)
+        extra = _extra_inputs(prefix.signals, inputs)
+        parts = self_cond_proj, text_proj, prefix, blocks
+        outputs = _hidden_states(parts, **inputs, signals=extra)
+        inputs |= extra
         super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
 
         # Layers outside the graph are tracked on every backend only when set from here on.
@@ -171,9 +181,9 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         self.num_heads = num_heads
         self.mlp_ratio = mlp_ratio
         self.bottleneck_dim = bottleneck_dim
-        self.num_time_tokens = num_time_tokens
-        self.num_guidance_tokens = num_guidance_tokens
-        self.num_mode_tokens = num_mode_tokens
+        self.num_time_tokens = prefix.num_time_tokens
+        self.num_guidance_tokens = prefix.num_guidance_tokens
+        self.num_mode_tokens = prefix.num_mode_tokens
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.tied_to = tied_to
@@ -191,6 +201,16 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         """
         return cls(**{**architecture(name), **overrides})
 
+    @property
+    def takes_guidance_scale(self):
+        """Whether the network is told the self-conditioning guidance scale."""
+        return self.num_guidance_tokens > 0
+
+    @property
+    def signals(self):
+        """Dict from the name of each extra value, such as `"label"`, to the value for none."""
+        return self.context_prefix.signals.extra()
+
     def hidden_states(
         self,
         z,
@@ -201,6 +221,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         attention_mask=None,
         training=False,
         prefix=None,
+        signals=None,
     ):
         """Hidden states of the text tokens.
 
@@ -216,12 +237,15 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             prefix: tensor `(batch or 1, tokens, hidden_size)`, made before by
                 `context_prefix.tokens`; `t`, `guidance_scale` and `decode` are then not
                 looked at. Defaults to `None`.
+            signals: dict from the names in `signals` of this network to the values, `(batch,)`
+                or scalar. Those left out count as none. Defaults to `None`.
 
         Returns:
             float32 tensor `(batch, length, hidden_size)`.
 
         Raises:
-            ValueError: if the latents are not `latent_dim` wide.
+            ValueError: if the latents are not `latent_dim` wide, or for values that no signal
+                reads or that a signal refuses, see `ContextPrefix`.
         """
         if z.shape[-1] != self.latent_dim:
             raise ValueError(
@@ -229,7 +253,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
                 f"Received shape: {tuple(z.shape)}"
             )
         parts = self.self_cond_proj, self.text_proj, self.context_prefix, self.blocks
-        options = attention_mask, training, prefix, self.rematerialize and training
+        options = attention_mask, training, prefix, self.rematerialize and training, signals
         return _hidden_states(parts, z, t, self_condition, guidance_scale, decode, *options)
 
     def get_config(self):
@@ -249,6 +273,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             "num_time_tokens": self.num_time_tokens,
             "num_guidance_tokens": self.num_guidance_tokens,
             "num_mode_tokens": self.num_mode_tokens,
+            **self._context_record(),
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "tied_to": None if tied is None else keras.saving.serialize_keras_object(tied),
@@ -256,9 +281,15 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             **({} if quantization is None else {"quantization": quantization}),
         }
 
+    def _context_record(self):
+        # Left out of the published networks, whose configurations older versions read.
+        prefix = self.context_prefix
+        return {"context_signals": serialize_signals(prefix.signals)} if prefix.custom else {}
+
     @classmethod
     def from_config(cls, config):
         config = dict(config)
+        config["context_signals"] = deserialize_signals(config.get("context_signals"))
         quantization = config.pop("quantization", None)
         if isinstance(config.get("tied_to"), dict):
             config["tied_to"] = keras.saving.deserialize_keras_object(config["tied_to"])
@@ -266,6 +297,20 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         # Before any weights are loaded: those of a quantised network are integers.
         backbone._restore_quantization(quantization)
         return backbone
+
+
+def _extra_inputs(signals, taken):
+    """Inputs of the graph for the extra values, which may be `None`."""
+    keys = signals.extra()
+    if set(keys) & set(taken):
+        raise ValueError(
+            f"`context_signals` must read other names than the network's own inputs "
+            f"{sorted(taken)}. Received: {sorted(set(keys) & set(taken))}"
+        )
+    return {
+        key: keras.Input((), dtype=signals[key].value_dtype, name=key, optional=True)
+        for key in keys
+    }
 
 
 def _hidden_states(
@@ -279,12 +324,15 @@ def _hidden_states(
     training=None,
     prefix=None,
     remat=False,
+    signals=None,
 ):
     """The one path through the network, symbolic in the graph and eager in the method."""
     self_cond_proj, text_proj, context_prefix, blocks = parts
     x = text_proj(self_cond_proj(z, self_condition))
     if prefix is None:
-        x, prefix_length = context_prefix(x, t, guidance_scale=guidance_scale, decode=decode)
+        x, prefix_length = context_prefix(
+            x, t, guidance_scale=guidance_scale, decode=decode, signals=signals
+        )
     else:
         x, prefix_length = context_prefix.prepend(x, [prefix]), prefix.shape[1]
     options = {

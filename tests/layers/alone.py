@@ -65,6 +65,14 @@ def _context_prefix():
     return model, inputs
 
 
+def _signal(make, values, dtype="float32"):
+    def model(policy=None):
+        value = keras.Input((), dtype=dtype)
+        return keras.Model(value, make(policy or "float32")(value))
+
+    return model, lambda length: np.array(values, dtype)
+
+
 def _self_conditioning():
     def model(dtype=None):
         z, previous = keras.Input((None, LATENT)), keras.Input((None, LATENT))
@@ -100,6 +108,15 @@ CASES = {
         lambda dtype: layers.BottleneckTextProj(WIDTH, bottleneck_dim=4, dtype=dtype), LATENT
     ),
     "ContextPrefix": _context_prefix(),
+    "LabelSignal": _signal(
+        lambda dtype: layers.LabelSignal(3, 2, WIDTH, key="topic", dtype=dtype), [0, 3, 1], "int32"
+    ),
+    "ModeSignal": _signal(lambda dtype: layers.ModeSignal(2, WIDTH, dtype=dtype), [0, 1, 0.5]),
+    "NumberSignal": _signal(
+        lambda dtype: layers.NumberSignal(2, WIDTH, "pace", 0.5, dtype=dtype), [0.2, 0.9, 1]
+    ),
+    "ScaleSignal": _signal(lambda dtype: layers.ScaleSignal(2, WIDTH, dtype=dtype), [1, 3, 0.5]),
+    "TimeSignal": _signal(lambda dtype: layers.TimeSignal(2, WIDTH, dtype=dtype), [0.2, 0.9, 1]),
     "DenoisingHead": _one_input(lambda dtype: layers.DenoisingHead(LATENT, dtype=dtype), WIDTH),
     "ELFAttention": _attention(
         lambda dtype: layers.ELFAttention(WIDTH, 2, 0.1, attention_dropout=0.2, dtype=dtype)

@@ -18,7 +18,8 @@ def paths(model):
 
 
 def test_no_public_layer_is_left_out():
-    assert set(CASES) == set(layers.__all__)
+    # The base makes no tokens; `test_context_signals` has one of a user's own.
+    assert set(CASES) == set(layers.__all__) - {"ContextSignal"}
 
 
 @every_layer
