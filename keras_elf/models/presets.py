@@ -7,9 +7,9 @@ import keras
 from keras_elf import checks
 from keras_elf.initialization import weights_to_come
 from keras_elf.models import bundled, preset_directory, preset_safety
-from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
 from keras_elf.models.resolution import local_directory
+from keras_elf.training.averages import averaged_weights
 
 _NO_SIZES = ("dtype", "name", "trainable", "dropout", "attention_dropout")
 

@@ -5,10 +5,10 @@ import numpy as np
 from keras import ops
 
 from keras_elf.models import training_data
-from keras_elf.models.averages import adopt_averages, averaged_weights
 from keras_elf.models.lora import check_optimizer
 from keras_elf.models.recipe import TrainingRecipe
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
+from keras_elf.training.averages import adopt_averages, averaged_weights
 
 EVALUATION_SEED = 0
 

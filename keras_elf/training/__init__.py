@@ -1,0 +1,1 @@
+"""What `fit` needs around the training step."""
