@@ -13,7 +13,7 @@ from keras_elf import checks
 from keras_elf.export import onnx_file
 from keras_elf.export.denoiser import INPUTS, OUTPUTS, Denoiser
 from keras_elf.export.settings import sampling_settings
-from keras_elf.models.averages import averaged_weights
+from keras_elf.training.averages import averaged_weights
 
 FORMATS = ("onnx", "tf_saved_model")
 SETTINGS_FILE = "keras_elf.json"

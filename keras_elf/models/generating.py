@@ -9,9 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from keras_elf import checks
 from keras_elf import samplers as samplers_lib
 from keras_elf.data import check_token_ids, cut_at_end, make_rows, strip_prefix
-from keras_elf.models.averages import averaged_weights
 from keras_elf.models.batch_size import fitting_rows
 from keras_elf.models.generation import GenerationFunctions, sample_batch, step_prefixes
+from keras_elf.training.averages import averaged_weights
 
 # Far past any use, and far from where float32 arithmetic turns into NaN.
 MAX_SCALE = 1e4

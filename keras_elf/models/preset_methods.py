@@ -3,11 +3,11 @@
 import keras
 
 from keras_elf import checks
-from keras_elf.models.averages import averaged_weights
 from keras_elf.models.quantization import quantizable_layers
 from keras_elf.presets import bundled, preset_directory, safety
 from keras_elf.presets.loading import loaded
 from keras_elf.presets.resolution import local_directory
+from keras_elf.training.averages import averaged_weights
 
 _NO_SIZES = ("dtype", "name", "trainable", "dropout", "attention_dropout")
 

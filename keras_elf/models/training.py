@@ -5,11 +5,11 @@ import numpy as np
 from keras import ops
 
 from keras_elf.models import training_data
-from keras_elf.models.averages import adopt_averages, averaged_weights
 from keras_elf.models.lora import check_optimizer
 from keras_elf.models.on_batch import OnBatch
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 from keras_elf.training import TrainingRecipe, batch_size_of, batches_in_run, set_up_run
+from keras_elf.training.averages import adopt_averages, averaged_weights
 from keras_elf.training.state_guard import KeptState, state_given_back
 
 EVALUATION_SEED = 0

@@ -6,8 +6,8 @@ import pytest
 from keras import ops
 
 from keras_elf.models import averaged_weights
-from keras_elf.models import averages as averages_module
 from keras_elf.optimizers import AdamW
+from keras_elf.training import averages as averages_module
 from tests.models import small
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*were too long and were cut.*")
