@@ -189,6 +189,11 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         """
         return cls(**{**architecture(name), **overrides})
 
+    @property
+    def takes_guidance_scale(self):
+        """Whether the network reads the self-conditioning guidance scale."""
+        return self.num_guidance_tokens > 0
+
     def hidden_states(
         self,
         z,
