@@ -17,6 +17,7 @@ _MODULES = (
     "evaluation",
     "export",
     "flow",
+    "guidance",
     "hub",
     "layers",
     "models",
@@ -27,9 +28,10 @@ _MODULES = (
     "testing",
     "training",
 )
+_CONTRACT = ("Denoiser",)
 _MODELS = ("ELFBackbone", "ELFGenerator", "ELFPreprocessor", "TrainingRecipe")
 
-__all__ = ["__version__", *_MODULES, *_MODELS]
+__all__ = ["__version__", *_MODULES, *_CONTRACT, *_MODELS]
 
 
 # Here, where all parts meet, those below are told of the one above them.
@@ -39,6 +41,8 @@ register_published(lambda: importlib.import_module("keras_elf.checkpoints.releas
 def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f"keras_elf.{name}")
+    if name in _CONTRACT:
+        return getattr(importlib.import_module("keras_elf.denoiser"), name)
     if name in _MODELS:
         return getattr(importlib.import_module("keras_elf.models"), name)
     raise AttributeError(f"module 'keras_elf' has no attribute {name!r}")

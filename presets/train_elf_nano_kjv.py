@@ -11,7 +11,6 @@ steps. The second turns the newest checkpoint, finished or not, into a preset wi
 """
 
 import argparse
-import csv
 import json
 import os
 import pathlib
@@ -22,7 +21,6 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import keras
 import keras_hub
-import numpy as np
 
 import keras_elf
 

@@ -211,7 +211,7 @@ def _verify(directory, arrays, encoder):
     if wrong:
         raise ValueError(f"The written preset does not hold the checkpoint's values: {wrong}")
     z = np.ones((1, 2, backbone.latent_dim), "float32")
-    scale = 1.0 if backbone.num_guidance_tokens else None
+    scale = 1.0 if backbone.takes_guidance_scale else None
     hidden = backbone.hidden_states(z, np.ones(1, "float32"), z, guidance_scale=scale, decode=1.0)
     for head in (backbone.denoising_head, backbone.unembedding):
         if not np.isfinite(ops.convert_to_numpy(head(hidden))).all():

@@ -6,16 +6,14 @@ import re
 
 import keras
 
-from keras_elf import checks, samplers
+from keras_elf import samplers
 from keras_elf.version import __version__
 
 _BACKENDS = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
 # What `generate` takes and an evaluation may set.
 GENERATE_ARGUMENTS = (
-    "num_steps",
-    "sampler",
-    "guidance_scale",
-    "self_cond_guidance_scale",
+    *samplers.OPTIONS,
+    "signals",
     "batch_size",
     "length",
     "callback",
@@ -26,38 +24,21 @@ GENERATE_ARGUMENTS = (
 
 def sampling_settings(model, seed, conditional, options):
     """How `model.generate(**options)` will sample, as a JSON-able dict."""
-
-    def chosen(name):
-        value = options.get(name)
-        return getattr(model, name) if value is None else value
-
-    sampler = samplers.get(chosen("sampler"))
-    num_steps = checks.integer("num_steps", chosen("num_steps"), minimum=1)
-    scale, self_scale = (
-        checks.number(name, chosen(name)) for name in ("guidance_scale", "self_cond_guidance_scale")
-    )
-    names = {kind: name for name, kind in samplers.sampler.SAMPLERS.items()}
-    length = options.get("length")
-    # Each guidance that needs a prediction without what guides doubles those of a step.
-    passes = 1
-    if conditional and scale != 1:
-        passes *= 2
-    if not model.backbone.num_guidance_tokens and self_scale != 1:
-        passes *= 2
+    config = model.sampling.updated(**{name: options.get(name) for name in samplers.OPTIONS})
+    normal = samplers.SampleNoise(seed).grid(config.num_steps)
+    grid = config.sampler.time_grid(config.num_steps, normal)
+    engine, length = samplers.SamplingEngine(model.backbone), options.get("length")
     settings = {
-        "sampler": names.get(type(sampler), type(sampler).__name__),
-        "sampler_config": sampler.get_config(),
-        "num_steps": num_steps,
-        "self_cond_guidance_scale": self_scale,
+        **config.report(),
         "length": model.sequence_length if length is None else length,
         "seed": seed,
         "use_averages": bool(options.get("use_averages", True)),
-        "forwards_per_text": num_steps * passes + 1,
+        "forwards_per_text": engine.evaluations(config, grid, conditional),
         "dtype": model.dtype_policy.name,
         "parameters": int(model.backbone.count_params()),
     }
-    if conditional:
-        settings["guidance_scale"] = scale
+    if not conditional:
+        settings.pop("guidance_scale")
     return settings
 
 

@@ -170,7 +170,7 @@ class Judge:
 
 
 def _compiled_score(model):
-    from keras_elf.models.compiled import compiled
+    from keras_elf.compiled import compiled
 
     def score(ids, mask, targets):
         logits = model({"token_ids": ids, "padding_mask": mask}, training=False)

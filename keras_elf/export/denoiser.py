@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_elf import checks, flow
+from keras_elf import checks, denoiser, flow
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.objectives import ELFObjective
 
@@ -50,7 +50,7 @@ class Denoiser(keras.Model):
         inputs = {
             key: keras.Input(shape if key in ("z", "self_condition") else (), name=key)
             for key in INPUTS
-            if key != "w" or backbone.num_guidance_tokens
+            if key != "w" or denoiser.takes_guidance_scale(backbone)
         }
         names = {"w": "guidance_scale", "gate": "decode"}
         hidden = backbone({names.get(key, key): value for key, value in inputs.items()})

@@ -1,6 +1,6 @@
 """What a sampler must know beside the exported network, as plain JSON."""
 
-from keras_elf import flow, samplers
+from keras_elf import denoiser, flow
 
 VERSION = 1
 
@@ -27,7 +27,7 @@ def sampling_settings(model, length):
         "length": length,
         "latent_dim": backbone.latent_dim,
         "vocabulary_size": backbone.vocabulary_size,
-        "has_guidance_input": backbone.num_guidance_tokens > 0,
+        "has_guidance_input": denoiser.takes_guidance_scale(backbone),
         "noise_scale": flow.NOISE_SCALE,
         "min_time_gap": flow.MIN_TIME_GAP,
         "prediction": "x",
@@ -47,18 +47,6 @@ def sampling_settings(model, length):
     if preprocessor is not None and preprocessor.trained:
         settings["pad_token_id"] = int(preprocessor.pad_token_id)
         settings["end_token_id"] = int(preprocessor.end_token_id)
-    settings["sampling"] = {
-        "sampler": _sampler_name(model.sampler),
-        **model.sampler.get_config(),
-        "num_steps": model.num_steps,
-        "guidance_scale": model.guidance_scale,
-        "self_cond_guidance_scale": model.self_cond_guidance_scale,
-    }
+    report = model.sampling.report()
+    settings["sampling"] = {**report.pop("sampler_config"), **report}
     return settings
-
-
-def _sampler_name(sampler):
-    for name, cls in samplers.sampler.SAMPLERS.items():
-        if type(sampler) is cls:
-            return name
-    return type(sampler).__name__

@@ -1,8 +1,8 @@
 """Whole models: the backbone, the generator, its preprocessor."""
 
+from keras_elf.compiled import compiled
 from keras_elf.models.architectures import ARCHITECTURES, architecture, parameter_count
 from keras_elf.models.backbone import ELFBackbone
-from keras_elf.models.compiled import compiled
 from keras_elf.models.generator import ELFGenerator
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.training import TrainingRecipe

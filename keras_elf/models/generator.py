@@ -4,21 +4,20 @@ import keras
 import keras_hub
 from keras import ops
 
-from keras_elf import checks
-from keras_elf import samplers as samplers_lib
+from keras_elf import checks, denoiser
 from keras_elf.encoders import LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
-from keras_elf.models.generating import Generating
-from keras_elf.models.infilling import Infilling
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
 from keras_elf.models.step_report import StepReport
 from keras_elf.models.training import EVALUATION_SEED, Training
+from keras_elf.models.writing import Writing
 from keras_elf.objectives import ELFObjective
+from keras_elf.samplers import SamplingConfig, SDESampler
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.models.Task):
+class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run
@@ -36,7 +35,8 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
     ```
 
     Args:
-        backbone: `ELFBackbone`.
+        backbone: the network: `ELFBackbone`, or one of your own that keeps the contract of
+            `keras_elf.Denoiser`.
         encoder: a `keras_elf.encoders.TextEncoder` of the backbone's latent width. Defaults
             to the encoder that the backbone's unembedding is tied to.
         preprocessor: `ELFPreprocessor`, or `None` for a model on token ids.
@@ -52,6 +52,8 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         guidance_scale: float. Default guidance on the condition. Defaults to `1.0`, none.
         self_cond_guidance_scale: float. Default guidance on self-conditioning. Defaults to
             `3.0`.
+        guidance: list of `keras_elf.guidance.Guidance` in place of the two scales. Defaults to
+            `None`.
         sequence_length: int. Length of generated sequences. Defaults to the preprocessor's.
         seed: int or `None`. Seed of the training draws.
 
@@ -78,10 +80,11 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         objective=None,
         sampler=None,
         num_steps=32,
-        guidance_scale=1.0,
-        self_cond_guidance_scale=3.0,
+        guidance_scale=None,
+        self_cond_guidance_scale=None,
         sequence_length=None,
         seed=None,
+        guidance=None,
         **kwargs,
     ):
         checks.no_unknown("ELFGenerator", kwargs, ("name", "dtype"))
@@ -125,11 +128,12 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         self.loss_on_padding = loss_on_padding
         if loss_on_padding is None:
             self.loss_on_padding = preprocessor is not None and preprocessor.pad_with == "end"
-        self.sampler = samplers_lib.get(sampler or samplers_lib.SDESampler(gamma=1.5))
-        self.num_steps = checks.integer("num_steps", num_steps, minimum=1)
-        self.guidance_scale = checks.number("guidance_scale", guidance_scale)
-        self.self_cond_guidance_scale = checks.number(
-            "self_cond_guidance_scale", self_cond_guidance_scale
+        self.sampling = SamplingConfig(
+            num_steps,
+            SDESampler(gamma=1.5) if sampler is None else sampler,
+            guidance,
+            guidance_scale,
+            self_cond_guidance_scale,
         )
         if sequence_length is None and preprocessor is not None:
             sequence_length = preprocessor.sequence_length
@@ -232,10 +236,7 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
             "label_drop_probability": self.latent_encoder.label_drop_probability,
             "loss_on_padding": self.loss_on_padding,
             "objective": serialize(self.objective),
-            "sampler": serialize(self.sampler),
-            "num_steps": self.num_steps,
-            "guidance_scale": self.guidance_scale,
-            "self_cond_guidance_scale": self.self_cond_guidance_scale,
+            **self._sampling_config(),
             "sequence_length": self.sequence_length,
             "seed": self.seed,
         }
@@ -246,7 +247,18 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         for name in ("encoder", "objective", "sampler"):
             if isinstance(config.get(name), dict):
                 config[name] = keras.saving.deserialize_keras_object(config[name])
+        rules = config.get("guidance")
+        if rules is not None:
+            config["guidance"] = [keras.saving.deserialize_keras_object(rule) for rule in rules]
         return super().from_config(config)
+
+    def _sampling_config(self):
+        serialize = keras.saving.serialize_keras_object
+        sampling, scales = self.sampling, self.sampling.short_form()
+        if scales is None:
+            scales = {"guidance": [serialize(rule) for rule in sampling.guidance]}
+        sampler = serialize(sampling.sampler)
+        return {"sampler": sampler, "num_steps": sampling.num_steps, **scales}
 
     def _complete(self, x):
         """`x` as the dict of all three inputs, missing masks filled in."""
@@ -278,8 +290,7 @@ def _as_tensor(value):
 
 
 def _check_parts(backbone, encoder, preprocessor):
-    if not isinstance(backbone, ELFBackbone):
-        raise ValueError(f"`backbone` must be an ELFBackbone. Received: {backbone!r}")
+    denoiser.check_names(backbone)
     if not isinstance(encoder, TextEncoder):
         raise ValueError(
             f"`encoder` must be a keras_elf.encoders.TextEncoder. Received: {encoder!r}"

@@ -12,44 +12,51 @@ class SDESampler(Sampler):
     """Goes back to `t_b = a t` with fresh noise, then takes an Euler step to `t'`.
 
     `a = clip(1 - gamma (t' - t), 0, 1)`, `z_b = a z + (1 - a) s e`; then
-    `z <- z_b + (t' - t_b) v`. `gamma = 0` is the ODE. The published choice for
-    unconditional text: gamma 1.5 at 32 steps, 1.0 at 64, 2.0 at 8 and 16.
+    `z <- z_b + (t' - t_b) v`. `gamma = 0` is the ODE; the last interval always is. The
+    published choice for unconditional text: gamma 1.5 at 32 steps, 1.0 at 64, 2.0 at 8 and
+    16. One forward pass a step.
+
+    Gamma may fall along the way: `final_gamma + (gamma - final_gamma) (1 - t)^power`.
 
     Args:
         gamma: float >= 0. Amount of fresh noise. Defaults to `1.0`.
         noise_scale: float. Scale s of the noise, that of training. Defaults to `2.0`.
+        final_gamma: float >= 0. Gamma at t = 1. Defaults to `None`: `gamma`, throughout.
+        power: float > 0. How early gamma falls. Defaults to `1.0`, evenly.
         schedule, time_mean, time_std: see `Sampler`.
 
     Raises:
-        ValueError: for a negative or non-finite gamma.
+        ValueError: for a negative or non-finite number.
 
     Source: ELF, arXiv 2605.10938 (sampling, SDE).
     """
 
     needs_noise = True
 
-    def __init__(self, gamma=1.0, noise_scale=flow.NOISE_SCALE, **kwargs):
+    def __init__(
+        self, gamma=1.0, noise_scale=flow.NOISE_SCALE, final_gamma=None, power=1.0, **kwargs
+    ):
         super().__init__(**kwargs)
         self.gamma = checks.number("gamma", gamma, minimum=0)
         self.noise_scale = checks.number("noise_scale", noise_scale, minimum=0)
+        self.final_gamma = final_gamma
+        if final_gamma is not None:
+            self.final_gamma = checks.number("final_gamma", final_gamma, minimum=0)
+        self.power = checks.number("power", power, minimum=1e-6)
 
-    def noise_amounts(self, grid):
-        amounts = np.full(len(grid) - 1, self.gamma, "float32")
-        amounts[-1] = 0.0
-        return amounts
-
-    def network_times(self, grid, amounts):
-        return np.clip(1.0 - amounts * np.diff(grid), 0.0, 1.0) * grid[:-1]
-
-    def step_key(self):
-        return (self.noise_scale,)
-
-    def step(self, denoise, z, self_condition, t, t_next, amount, noise, pin):
-        keep = ops.clip(1.0 - amount * (t_next - t), 0.0, 1.0)
+    def step(self, denoise, state, t, t_next, noise=None):
+        keep = self._kept(t, t_next, ops.clip, ops.where)
         t_back = keep * t
-        z = pin(keep * z + (1.0 - keep) * self.noise_scale * noise)
-        x_pred, velocity = denoise(z, self_condition, t_back)
-        return z + (t_next - t_back) * velocity, x_pred
+        z = keep * state["z"] + (1.0 - keep) * self.noise_scale * noise
+        predicted = denoise(z, state["x_pred"], t_back)
+        return {"z": z + (t_next - t_back) * predicted.velocity, "x_pred": predicted.clean}
 
-    def get_config(self):
-        return {**super().get_config(), "gamma": self.gamma, "noise_scale": self.noise_scale}
+    def times(self, t, t_next):
+        return (float(t * self._kept(t, t_next, np.clip, np.where)),)
+
+    def _kept(self, t, t_next, clip, where):
+        """The share a of z that stays, in the arithmetic of NumPy or of a backend."""
+        gamma = self.gamma
+        if self.final_gamma is not None:
+            gamma = self.final_gamma + (gamma - self.final_gamma) * (1.0 - t) ** self.power
+        return where(t_next < 1.0, clip(1.0 - gamma * (t_next - t), 0.0, 1.0), 1.0)

@@ -78,3 +78,28 @@ def _exchange(variable, average):
     kept, taken = ops.copy(variable.value), ops.copy(average.value)
     variable.assign(ops.cast(taken, variable.dtype))
     average.assign(ops.cast(kept, average.dtype))
+
+
+def values_in_use(model, use_averages=True):
+    """A function from variables to the values that `model` is looked at with, or `None`.
+
+    `None` stands for the variables' own values. Nothing of the model is changed, so that
+    several threads may look at it at once.
+
+    Args:
+        model: a compiled `keras.Model`.
+        use_averages: bool. `False` gives `None`. Defaults to `True`.
+    """
+    _sync(model)
+    pairs = _pairs(model) if use_averages and not getattr(model, "_averages_in_use", False) else []
+    if not pairs:
+        return None
+    averages = {id(variable): average for variable, average in pairs}
+
+    def values(variables):
+        return [
+            ops.cast(averages[id(v)].value, v.dtype) if id(v) in averages else v.value
+            for v in variables
+        ]
+
+    return values

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_elf.compiled import compiled
 from keras_elf.models import ELFBackbone
-from keras_elf.models.compiled import compiled
 from keras_elf.objectives import COMPOSITIONS, ELFObjective
 from tests.gradients import ValueAndGradients
 from tests.models.small import recorded_forwards

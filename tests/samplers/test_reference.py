@@ -1,14 +1,10 @@
 """Whole sampling runs against the public code: same noise, same latents, same tokens."""
 
-import types
-
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf.models.generation import GenerationFunctions, sample_batch, step_prefixes
-from keras_elf.objectives import ELFObjective
-from keras_elf.samplers import ODESampler, SDESampler
+from keras_elf.samplers import ODESampler, SamplingConfig, SamplingEngine, SDESampler
 from tests.reference_model import largest_error, toy_backbone
 
 CASES = [
@@ -22,10 +18,8 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def functions(reference):
-    backbone = toy_backbone(reference("jax/weights"))
-    model = types.SimpleNamespace(backbone=backbone, objective=ELFObjective(), run_eagerly=False)
-    return GenerationFunctions(model)
+def engine(reference):
+    return SamplingEngine(toy_backbone(reference("jax/weights")))
 
 
 class RecordedNoise:
@@ -42,27 +36,22 @@ class RecordedNoise:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_run_equals_public_code(reference, functions, case):
+def test_run_equals_public_code(reference, engine, case):
     ref = reference(f"jax/sampler_{case}")
     ode = str(ref["method"]) == "ode"
-    settings = {
-        "sampler": ODESampler() if ode else SDESampler(gamma=float(ref["gamma"])),
-        "length": 12,
-        "guidance_scale": float(ref["cfg_scale"]),
-        "self_cond_guidance_scale": float(ref["self_cond_cfg_scale"]),
-        "noise_scale": 2.0,
-    }
-    states = []
-    ids = sample_batch(
-        functions,
-        settings,
+    config = SamplingConfig(
+        sampler=ODESampler() if ode else SDESampler(gamma=float(ref["gamma"])),
+        guidance_scale=float(ref["cfg_scale"]),
+        self_cond_guidance_scale=float(ref["self_cond_cfg_scale"]),
+    )
+    z = engine.run(
+        config,
         range(4),
-        ref["t_steps"],
+        12,
         RecordedNoise(ref),
-        step_prefixes(functions, settings, ref["t_steps"]),
+        ref["t_steps"],
         ref.get("cond_seq"),
         ref["cond_seq_mask"] > 0 if "cond_seq_mask" in ref else None,
-        states.append,
     )
-    assert largest_error(ops.convert_to_numpy(states[-1].z), ref["z_final"]) < 2e-4
-    np.testing.assert_array_equal(ids, ref["token_ids"])
+    assert largest_error(ops.convert_to_numpy(z), ref["z_final"]) < 2e-4
+    np.testing.assert_array_equal(engine.decode(config, z, range(4)), ref["token_ids"])

@@ -6,8 +6,9 @@ import pytest
 from keras import ops
 
 from keras_elf import samplers
+from keras_elf.configurable import signature
 from keras_elf.samplers import ODESampler, Sampler, SDESampler, sampler
-from tests.samplers.walking import CONDITION, DATA, IS_COND, ROWS, SHAPE, walk
+from tests.samplers.walking import DATA, ROWS, SHAPE, walk
 
 every_sampler = pytest.mark.parametrize("name", sorted(sampler.SAMPLERS))
 NORMAL = np.linspace(-1.0, 2.0, 4).astype("float32")
@@ -37,8 +38,6 @@ def test_run_ends_at_the_data(name):
 def test_last_interval_takes_no_noise(name):
     each = samplers.get(name)
     grid = grids(each)[1]
-    amounts = each.noise_amounts(grid)
-    assert amounts.shape == (5,) and amounts.dtype == np.float32 and amounts[-1] == 0
 
     def loud_at(steps):
         return lambda i: np.full((ROWS, *SHAPE), 100.0 if i in steps else 0.5, "float32")
@@ -55,30 +54,21 @@ def test_last_interval_takes_no_noise(name):
 
 
 @every_sampler
-def test_condition_stays_where_it_is(name):
-    each = samplers.get(name)
-    z, states = walk(each, grids(each)[1], is_cond=IS_COND)
-    for state in states:
-        for value in (state.z, state.x_pred):
-            value = ops.convert_to_numpy(value)
-            np.testing.assert_allclose(value[IS_COND], CONDITION[IS_COND], rtol=1e-6)
-    np.testing.assert_allclose(z[~IS_COND], DATA[~IS_COND], atol=1e-4)
-
-
-@every_sampler
-def test_self_condition_is_the_last_prediction(name):
-    seen = []
+def test_self_condition_is_the_prediction_before(name):
+    seen, made = [], []
 
     def predict(z, self_condition, t):
         seen.append(ops.convert_to_numpy(self_condition))
-        return 0.5 * z + 0.1
+        made.append(0.5 * z + 0.1)
+        return made[-1]
 
     each = samplers.get(name)
     _, states = walk(each, grids(each)[1], predict=predict)
-    assert len(seen) == 5  # one prediction a step
+    assert len(seen) == each.evaluations(5)
     np.testing.assert_array_equal(seen[0], 0)
-    for previous, given in zip(states, seen[1:], strict=False):
-        np.testing.assert_array_equal(given, ops.convert_to_numpy(previous.x_pred))
+    for previous, given in zip(made, seen[1:], strict=False):
+        np.testing.assert_array_equal(given, ops.convert_to_numpy(previous))
+    np.testing.assert_array_equal(*map(ops.convert_to_numpy, (states[-1].x_pred, made[-1])))
 
 
 @every_sampler
@@ -90,7 +80,7 @@ def test_config_makes_an_equal_sampler(name):
     for copy in (keras.saving.deserialize_keras_object(serialised), samplers.get(serialised)):
         assert type(copy) is type(each)
         assert copy.get_config() == each.get_config() == settings
-        assert copy.step_key() == each.step_key()
+        assert signature(copy) == signature(each)
         np.testing.assert_array_equal(copy.time_grid(4), each.time_grid(4))
 
 
@@ -106,7 +96,7 @@ def test_grid_follows_the_schedule(name):
 
 
 @every_sampler
-def test_times_told_beforehand_are_the_times_asked(name):
+def test_times_told_are_the_times_asked(name):
     each = samplers.get(name)
     for grid in grids(each):
         asked = []
@@ -116,26 +106,36 @@ def test_times_told_beforehand_are_the_times_asked(name):
             return ops.convert_to_tensor(DATA)
 
         walk(each, grid, predict=predict)
-        told = each.network_times(grid, each.noise_amounts(grid))
-        if told is not None:
-            np.testing.assert_allclose(told, asked, atol=1e-6)
+        told = [each.times(float(t), float(s)) for t, s in zip(grid[:-1], grid[1:], strict=True)]
+        np.testing.assert_allclose(sum(told, ()), asked, atol=1e-6)
 
 
-def test_a_step_of_ones_own_starts_without_known_times():
-    class Midpoint(ODESampler):
-        def step(self, denoise, z, self_condition, t, t_next, amount, noise, pin):
-            half = 0.5 * (t_next - t)
-            x, velocity = denoise(z, self_condition, t)
-            x, velocity = denoise(z + half * velocity, x, t + half)
-            return z + (t_next - t) * velocity, x
+@pytest.mark.parametrize(("name", "order"), [("ode", 1), ("heun", 2), ("multistep", 2)])
+def test_order_of_the_error(name, order):
+    """Halving the steps of a smooth flow divides the error by 2 ** order."""
 
-    class Renamed(ODESampler):
-        """Only settings of its own."""
+    def predict(z, self_condition, t):
+        # The velocity -z: the exact solution shrinks as exp(-t).
+        return z - (1.0 - t) * z
 
-    grid = np.float32([0, 0.5, 1])
-    amounts = np.zeros(2, "float32")
-    assert Midpoint().network_times(grid, amounts) is None
-    np.testing.assert_array_equal(Renamed().network_times(grid, amounts), [0, 0.5])
+    def error(num_steps):
+        # Only up to t = 1/2: the last interval is Euler's for every sampler.
+        grid = np.append(np.linspace(0.0, 0.5, num_steps + 1), 1.0).astype("float32")
+        _, states = walk(samplers.get(name), grid, predict=predict)
+        first = 2.0 * samplers.SampleNoise(0).initial(range(ROWS), SHAPE)
+        return np.abs(ops.convert_to_numpy(states[-2].z) - np.exp(-0.5) * first).max()
+
+    assert 0.7 * 2**order < error(8) / error(16) < 1.4 * 2**order
+
+
+def test_multistep_equals_the_formula_on_uneven_steps():
+    grid = np.float32([0, 0.1, 0.4, 1])
+    _, states = walk(samplers.get("multistep"), grid, predict=lambda z, sc, t: 0.5 * z)
+    z = [ops.convert_to_numpy(s.z) for s in states]
+    start = 2.0 * samplers.SampleNoise(0).initial(range(ROWS), SHAPE)
+    v0, v1 = -0.5 * start, -0.5 * z[0] / 0.9
+    np.testing.assert_allclose(z[0], start + 0.1 * v0, rtol=1e-5)
+    np.testing.assert_allclose(z[1], z[0] + 0.3 * (v1 + 0.3 / 0.2 * (v1 - v0)), rtol=1e-5)
 
 
 def test_ode_is_euler():
@@ -156,6 +156,18 @@ def test_sde_step_equals_the_formula():
     z, t = keep * z + (1 - keep) * scale * noise[1], keep * 0.2
     expected = z + (0.5 - t) * (DATA - z) / (1 - t)
     np.testing.assert_allclose(ops.convert_to_numpy(states[1].z), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gamma_falls_with_t():
+    grid, noise = np.float32([0, 0.4, 0.8, 1]), np.ones((ROWS, *SHAPE), "float32")
+    each = SDESampler(gamma=1.5, final_gamma=0.5, power=2.0)
+    _, states = walk(each, grid, lambda i: noise)
+    keep = 1 - (0.5 + 1.0 * 0.6**2) * 0.4
+    z = keep * ops.convert_to_numpy(states[0].z) + (1 - keep) * 2.0 * noise
+    expected = z + (0.8 - keep * 0.4) * (DATA - z) / (1 - keep * 0.4)
+    np.testing.assert_allclose(ops.convert_to_numpy(states[1].z), expected, rtol=1e-4, atol=1e-4)
+    even = SDESampler(gamma=1.5, final_gamma=1.5)
+    np.testing.assert_allclose(walk(even, grid)[0], walk(SDESampler(gamma=1.5), grid)[0], atol=1e-6)
 
 
 def test_sde_goes_back_to_the_start_at_most():
@@ -208,7 +220,7 @@ def test_unknown_samplers_are_refused():
     with pytest.raises(ValueError, match="`sampler`.*'sed'.*Did you mean 'sde'"):
         samplers.get("sed")
     for wrong in (None, 3, SDESampler):
-        with pytest.raises(ValueError, match=r"`sampler` must be.*\['ode', 'sde'\]"):
+        with pytest.raises(ValueError, match=r"`sampler` must be.*'ode', 'sde'\]"):
             samplers.get(wrong)
 
 
@@ -220,22 +232,33 @@ def test_get_gives_a_sampler_back_as_it_is():
 def test_a_new_sampler_needs_one_step_only(monkeypatch):
     monkeypatch.setattr(sampler, "SAMPLERS", dict(sampler.SAMPLERS))
 
-    @samplers.register("heun")
-    class HeunSampler(Sampler):
-        """Second order: the mean of the velocities at both ends of the interval."""
+    @samplers.register("midpoint")
+    class MidpointSampler(ODESampler):
+        """Second order: the velocity at the middle of the interval."""
 
-        def step(self, denoise, z, self_condition, t, t_next, amount, noise, pin):
-            x, v = denoise(z, self_condition, t)
-            x_next, v_next = denoise(pin(z + (t_next - t) * v), x, t_next)
-            # At t = 1 the velocity is a quotient of two zeros.
-            mean = ops.where(t_next < 1, 0.5 * (v + v_next), v)
-            return z + (t_next - t) * mean, x_next
+        def step(self, denoise, state, t, t_next, noise=None):
+            half = 0.5 * (t_next - t)
+            first = denoise(state["z"], state["x_pred"], t)
+            middle = denoise(state["z"] + half * first.velocity, first.clean, t + half)
+            z = state["z"] + (t_next - t) * middle.velocity
+            return {"z": z, "x_pred": middle.clean}
 
-    each = samplers.get("heun")
-    assert isinstance(each, HeunSampler)
-    assert "HeunSampler" in keras.saving.serialize_keras_object(each)["registered_name"]
-    test_run_ends_at_the_data("heun")
-    test_last_interval_takes_no_noise("heun")
-    test_condition_stays_where_it_is("heun")
-    test_config_makes_an_equal_sampler("heun")
-    test_grid_follows_the_schedule("heun")
+        def times(self, t, t_next):
+            return t, t + 0.5 * (t_next - t)
+
+    assert isinstance(samplers.get("midpoint"), MidpointSampler)
+    saved = keras.saving.serialize_keras_object(samplers.get("midpoint"))
+    assert "MidpointSampler" in saved["registered_name"]
+    test_last_interval_takes_no_noise("midpoint")
+    test_self_condition_is_the_prediction_before("midpoint")
+    test_config_makes_an_equal_sampler("midpoint")
+    test_grid_follows_the_schedule("midpoint")
+    test_times_told_are_the_times_asked("midpoint")
+
+
+def test_a_sampler_without_a_step_is_refused():
+    class Empty(Sampler):
+        pass
+
+    with pytest.raises(ValueError, match="Empty must implement `step`"):
+        samplers.get(Empty())

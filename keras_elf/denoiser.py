@@ -1,0 +1,191 @@
+"""The contract between a network and everything that trains it, samples from it or saves it."""
+
+import inspect
+
+import keras
+from keras import ops
+
+_NEEDED = ("latent_dim", "vocabulary_size", "hidden_states", "denoising_head", "unembedding")
+_OPTIONS = ("self_condition", "guidance_scale", "decode", "attention_mask", "training")
+
+
+class Denoiser:
+    """What a network must offer. Put it first among the bases of a Keras layer or model.
+
+    Deriving from it is not needed: any Keras layer or model with these names will do.
+
+    A network of one's own, small but whole:
+
+    ```python
+    @keras.saving.register_keras_serializable(package="my_package")
+    class MyNetwork(keras_elf.Denoiser, keras.Model):
+        def __init__(self, vocabulary_size, latent_dim, width=64, **kwargs):
+            super().__init__(**kwargs)
+            self.vocabulary_size, self.latent_dim, self.width = vocabulary_size, latent_dim, width
+            self.inner = keras.layers.Dense(width, activation="gelu")
+            self.denoising_head = keras.layers.Dense(latent_dim)
+            self.unembedding = keras.layers.Dense(vocabulary_size)
+
+        def hidden_states(self, z, t, *, self_condition=None, guidance_scale=None, decode=0.0,
+                          attention_mask=None, training=False):
+            given = self.context(z, t, decode)  # (batch, length, 2)
+            return self.inner(keras.ops.concatenate([z, self_condition, given], axis=-1))
+
+        def get_config(self):
+            return {"vocabulary_size": self.vocabulary_size, "latent_dim": self.latent_dim,
+                    "width": self.width}
+    ```
+
+    Attributes:
+        latent_dim: int. Width D of the latents.
+        vocabulary_size: int. Number of logits V.
+        takes_guidance_scale: bool. Whether the network reads the self-conditioning guidance
+            scale. Without it no guided target is made in training, and guidance while
+            sampling costs a second prediction. Defaults to `False`.
+        signals: dict from the name of a further value, one a row, such as `"label"`, to the
+            value that means "none". Such networks take `signals=` in `hidden_states`.
+            Defaults to `{}`.
+        denoising_head: callable, `(batch, length, width) -> (batch, length, latent_dim)`.
+        unembedding: callable, `(batch, length, width) -> (batch, length, vocabulary_size)`
+            logits. Where it has a method `most_likely`, ids are read through that.
+
+    Source: ELF, arXiv 2605.10938 (network; shared-weight decoding).
+    """
+
+    takes_guidance_scale = False
+    signals = {}
+
+    def hidden_states(
+        self,
+        z,
+        t,
+        *,
+        self_condition=None,
+        guidance_scale=None,
+        decode=0.0,
+        attention_mask=None,
+        training=False,
+    ):
+        """Hidden states of the tokens, from which both heads read.
+
+        Args:
+            z: float32 tensor `(batch, length, latent_dim)`. Noisy latents.
+            t: float32 tensor `(batch,)` or scalar. Flow time, 0 noise, 1 clean.
+            self_condition: like `z`. The network's earlier prediction, or zeros.
+            guidance_scale: `(batch,)`, scalar, or `None`. Given only where
+                `takes_guidance_scale`.
+            decode: `(batch,)`, scalar or number: 1 to read tokens, 0 to denoise.
+            attention_mask: bool `(batch, length)`, the positions that may be seen, or `None`.
+            training: bool. Whether dropout is active.
+
+        Returns:
+            Tensor `(batch, length, width)`, of a width of the network's own.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement `hidden_states`.")
+
+    @staticmethod
+    def context(z, *values):
+        """Values of a row beside each of its tokens: float32 `(batch, length, len(values))`.
+
+        Args:
+            z: tensor `(batch, length, width)`, for its shape.
+            *values: scalars, numbers or tensors `(batch,)`.
+        """
+        ones = ops.ones_like(z[..., 0])
+        rows = [ops.reshape(ops.cast(value, "float32"), (-1, 1)) * ones for value in values]
+        return ops.stack(rows, axis=-1)
+
+
+def takes_guidance_scale(network):
+    """Whether `network` reads the self-conditioning guidance scale."""
+    return bool(getattr(network, "takes_guidance_scale", False))
+
+
+def signals(network):
+    """dict from the names of the further values that `network` reads to their "none"."""
+    return dict(getattr(network, "signals", None) or {})
+
+
+def hidden_states(
+    network, z, t, self_condition, guidance_scale, decode=0.0, signals=None, training=False
+):
+    """Ask `network`, handing over only what it takes; arguments as in `Denoiser`.
+
+    Args:
+        signals: dict of the further values of these rows, or `None`.
+    """
+    options = {"signals": signals} if signals else {}
+    return network.hidden_states(
+        z,
+        t,
+        self_condition=self_condition,
+        guidance_scale=guidance_scale if takes_guidance_scale(network) else None,
+        decode=decode,
+        training=training,
+        **options,
+    )
+
+
+def most_likely(network, hidden):
+    """int32 ids `(batch, length)` of the largest logits."""
+    read = getattr(network.unembedding, "most_likely", None)
+    if read is not None:
+        return read(hidden)
+    return ops.cast(ops.argmax(network.unembedding(hidden), axis=-1), "int32")
+
+
+def check_names(network):
+    """Raise `ValueError` if `network` lacks something that the contract names."""
+    name = type(network).__name__
+    missing = [part for part in _NEEDED if getattr(network, part, None) is None]
+    if missing:
+        raise ValueError(
+            f"The network {name} lacks {missing}. A network needs {list(_NEEDED)}; "
+            "keras_elf.Denoiser tells what each must be"
+        )
+    for part in ("latent_dim", "vocabulary_size"):
+        value = getattr(network, part)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"`{part}` of {name} must be a whole number >= 1. Received: {value!r}")
+    for part in ("hidden_states", "denoising_head", "unembedding"):
+        if not callable(getattr(network, part)):
+            raise ValueError(f"`{part}` of {name} must be callable")
+    if not isinstance(network, keras.Layer):
+        raise ValueError(
+            f"The network {name} must be a keras.Layer or keras.Model, whose weights Keras knows"
+        )
+    parameters = inspect.signature(network.hidden_states).parameters
+    wanted = [*_OPTIONS, *(["signals"] if signals(network) else [])]
+    missing = [option for option in wanted if option not in parameters]
+    if missing and all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        raise ValueError(f"`hidden_states` of {name} must take the arguments {missing}")
+
+
+def check_shapes(network):
+    """Build `network` and raise `ValueError` if an output has another shape than it must.
+
+    A network whose layers are all built is traced without computing; others compute two tokens.
+    """
+    name, shape = type(network).__name__, (2, 3, network.latent_dim)
+    given = {k: ops.full((2,), empty) for k, empty in signals(network).items()}
+
+    def run(z, t, self_condition):
+        hidden = hidden_states(network, z, t, self_condition, t, t, given)
+        return hidden, network.denoising_head(hidden), network.unembedding(hidden)
+
+    if all(layer.built for layer in network._flatten_layers()):
+        inputs = [keras.KerasTensor(s, dtype="float32") for s in (shape, shape[:1], shape)]
+        outputs = keras.backend.compute_output_spec(run, *inputs)
+    else:
+        outputs = run(ops.zeros(shape), ops.zeros(shape[:1]), ops.zeros(shape))
+        network.built = True
+    for part, width, output in zip(
+        _NEEDED[2:], (None, network.latent_dim, network.vocabulary_size), outputs, strict=True
+    ):
+        wanted = (*shape[:2], output.shape[-1] if width is None else width)
+        if tuple(output.shape) != wanted:
+            what = {network.latent_dim: "latent_dim", network.vocabulary_size: "vocabulary_size"}
+            raise ValueError(
+                f"`{part}` of {name} must give (batch, length, {what.get(width, 'width')}), here "
+                f"{wanted} for latents of shape {shape}. Received: {tuple(output.shape)}"
+            )
