@@ -54,7 +54,7 @@ def test_from_a_name_to_text(hub, tmp_path, monkeypatch):
     model = ELFGenerator.from_preset(NAME)
     text = model.generate(num_samples=2, seed=0, verbose=False)
     assert len(text) == 2 and all(isinstance(t, str) for t in text)
-    assert model.num_steps == 2 and model.sampler.gamma == 1.5
+    assert model.sampling.num_steps == 2 and model.sampling.sampler.gamma == 1.5
     assert model.backbone.count_params() == ELFGenerator.presets[NAME]["parameters"]
     asked = {request.path for request in hub.requests}
     assert any(path.endswith("/checkpoint_3") for path in asked)

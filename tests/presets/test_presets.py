@@ -99,7 +99,7 @@ def test_configuration_round_trip(saved):
     loaded = ELFGenerator.from_preset(folder / "preset")
     ours, theirs = model.get_config(), loaded.get_config()
     assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True)
-    assert loaded.sampler.schedule == "uniform" and loaded.guidance_scale == 1.5
+    assert loaded.sampling.sampler.schedule == "uniform"
     assert loaded.preprocessor(["And"])["token_ids"].shape == (1, small.LENGTH)
 
 
@@ -108,10 +108,10 @@ def test_overrides(saved):
     loaded = ELFGenerator.from_preset(
         folder / "preset", num_steps=8, sampler="sde", dtype="mixed_bfloat16", name="mine"
     )
-    assert (loaded.num_steps, loaded.name) == (8, "mine")
-    assert type(loaded.sampler).__name__ == "SDESampler"
+    assert (loaded.sampling.num_steps, loaded.name) == (8, "mine")
+    assert type(loaded.sampling.sampler).__name__ == "SDESampler"
     assert loaded.backbone.blocks[0].compute_dtype == "bfloat16"
-    assert ELFGenerator.from_preset(folder / "preset").num_steps == 3
+    assert ELFGenerator.from_preset(folder / "preset").sampling.num_steps == 3
 
 
 def test_without_weights(saved):
