@@ -98,7 +98,7 @@ class StopOnNaN(StepCallback):
         if first:
             failed["gradient_norm"] = first * clock.accumulation
         # A loss that fails takes its gradient with it, and the sum its summand.
-        order = ("denoise_loss", "decode_loss", "loss", "gradient_norm")
+        order = (*self.model.objective.report_names, "loss", "gradient_norm")
         return {n: failed[n] for n in sorted(failed, key=lambda n: (failed[n], order.index(n)))}
 
     def _describe(self, failed):
@@ -121,7 +121,11 @@ class StopOnNaN(StepCallback):
             "num_weights": len(self.model.variables),
             "optimizer_variables": bad["optimizer"],
             "num_optimizer_variables": len(self.model.optimizer.variables),
-            "last_losses": {n: repr(values[n]) for n in ("loss", "denoise_loss", "decode_loss")},
+            "last_losses": {
+                name: repr(values[name])
+                for name in ("loss", *self.model.objective.report_names)
+                if name in values
+            },
         }
 
     def _message(self):

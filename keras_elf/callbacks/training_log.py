@@ -11,22 +11,27 @@ from keras_elf.callbacks.clock import StepCallback, is_due, synchronise
 from keras_elf.callbacks.event_file import EventFile
 from keras_elf.callbacks.records import RecordFile
 
-LOSSES = ("loss", "denoise_loss", "decode_loss")
-COLUMNS = ("step", "epoch", "batch", *LOSSES, "gradient_norm", "learning_rate")
-COLUMNS = (*COLUMNS, "tokens_per_second", "seconds", *(f"val_{name}" for name in LOSSES))
+
+def columns(losses):
+    """Names of the columns, for the names of what a step reports."""
+    return (
+        *("step", "epoch", "batch", *losses, "gradient_norm", "learning_rate"),
+        *("tokens_per_second", "seconds", *(f"val_{name}" for name in losses)),
+    )
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
 class TrainingLog(StepCallback):
-    """Logs losses of both branches, gradient norm, learning rate and tokens a second.
+    """Logs what the objective reports, gradient norm, learning rate and tokens a second.
 
     Losses are those of the very step, not the means over the epoch that Keras reports. The
     columns are `step` (optimizer steps), `epoch` (from 0), `batch` (batches of the epoch that
-    are done), `loss`, `denoise_loss`, `decode_loss` (empty where a batch had no row of that
-    branch), `gradient_norm` (global, before the clip; for `keras_elf.optimizers`),
-    `learning_rate` (of that step), `tokens_per_second` (positions of the batches over the
-    time since the last line, what other callbacks did in it included), `seconds` (since `fit`
-    began), and `val_loss`, `val_denoise_loss`, `val_decode_loss` in lines at the end of epochs.
+    are done), `loss` and each of the objective's `report_names`, such as `denoise_loss` and
+    `decode_loss` (empty where a batch had no row to measure it), `gradient_norm` (global,
+    before the clip; for `keras_elf.optimizers`), `learning_rate` (of that step),
+    `tokens_per_second` (positions of the batches over the time since the last line, what other
+    callbacks did in it included), `seconds` (since `fit` began), and what the validation
+    reported, with `val_` before the name, in lines at the end of epochs.
 
     A run that `ResumableCheckpoint` resumes goes on in the same file: lines of steps after the
     checkpoint, which it trains again, are taken out.
@@ -58,8 +63,9 @@ class TrainingLog(StepCallback):
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
         step = self.clock.step
+        self._losses = ("loss", *self.model.objective.report_names)
         if self.path is not None:
-            self._table = RecordFile(self.path, COLUMNS)
+            self._table = RecordFile(self.path, columns(self._losses))
             self._table.open(step, self.clock.resuming, "TrainingLog")
         if self.tensorboard is not None:
             self._events = EventFile(self.tensorboard, step)
@@ -75,7 +81,7 @@ class TrainingLog(StepCallback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._step = self.clock.step
-        validation = {f"val_{name}": (logs or {}).get(f"val_{name}") for name in LOSSES}
+        validation = {f"val_{name}": (logs or {}).get(f"val_{name}") for name in self._losses}
         validation = {name: value for name, value in validation.items() if value is not None}
         if self._logged != self.clock.step or validation:
             self._log(validation)
@@ -98,10 +104,7 @@ class TrainingLog(StepCallback):
         clock, optimizer = self.clock, self.model.optimizer
         synchronise(self.model)
         report = self.model.step_report.read()
-        values = {name: report[name] for name in LOSSES}
-        for name in ("denoise", "decode"):
-            if report[f"{name}_count"] == 0:
-                del values[f"{name}_loss"]
+        values = {name: report[name] for name in self._losses if name in report}
         if hasattr(optimizer, "gradient_norm"):
             values["gradient_norm"] = float(ops.convert_to_numpy(optimizer.gradient_norm))
         # Keras's own optimizers read their schedules in batches.

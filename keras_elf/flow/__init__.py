@@ -10,6 +10,7 @@ from keras_elf.flow.path import (
 )
 from keras_elf.flow.pinning import clear, pin
 from keras_elf.flow.prediction import PREDICTIONS, predicted_clean
+from keras_elf.flow.row_random import row_normal, row_spread, row_uniform, threefry_2x32
 from keras_elf.flow.schedules import TIME_SCHEDULES, guidance_scale, logit_normal, time_grid
 
 __all__ = [
@@ -25,6 +26,10 @@ __all__ = [
     "logit_normal",
     "pin",
     "predicted_clean",
+    "row_normal",
+    "row_spread",
+    "row_uniform",
+    "threefry_2x32",
     "time_grid",
     "velocity",
 ]

@@ -9,15 +9,15 @@ from keras_elf.encoders import LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
-from keras_elf.models.step_report import StepReport
+from keras_elf.models.reporting import Reporting
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.models.writing import Writing
-from keras_elf.objectives import ELFObjective
+from keras_elf.objectives import ELFObjective, RowSeedGenerator
 from keras_elf.samplers import SamplingConfig, SDESampler
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
+class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.models.Task):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run
@@ -46,7 +46,9 @@ class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
             `0.1` in published conditional models. Defaults to `0.0`.
         loss_on_padding: bool. Whether padding counts in the loss. Defaults to whether the
             preprocessor pads with the end token: then the model learns where to stop.
-        objective: `ELFObjective`. Defaults to the published settings in stratified batches.
+        objective: `ELFObjective`, or an object with the same methods and attributes (see
+            `keras_elf.objectives.check_parts`). Defaults to the published settings in
+            stratified batches.
         sampler: default sampler of `generate`. Defaults to `SDESampler(gamma=1.5)`.
         num_steps: int. Default number of sampling steps. Defaults to `32`.
         guidance_scale: float. Default guidance on the condition. Defaults to `1.0`, none.
@@ -116,15 +118,10 @@ class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
         self.latent_encoder = latent_encoder
         self.dtype_policy = backbone.dtype_policy
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.evaluation_seed_generator = keras.random.SeedGenerator(EVALUATION_SEED)
-        self.denoise_tracker = keras.metrics.Mean(name="denoise_loss")
-        self.decode_tracker = keras.metrics.Mean(name="decode_loss")
-        self.step_report = StepReport()
+        self.evaluation_seed_generator = RowSeedGenerator(EVALUATION_SEED)
 
         # === Config ===
         self.objective = ELFObjective() if objective is None else objective
-        if not isinstance(self.objective, ELFObjective):
-            raise ValueError(f"`objective` must be an ELFObjective. Received: {objective!r}")
         self.loss_on_padding = loss_on_padding
         if loss_on_padding is None:
             self.loss_on_padding = preprocessor is not None and preprocessor.pad_with == "end"
@@ -196,7 +193,8 @@ class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
             y: must be `None`: the text is its own target.
             y_pred: the graph's output for `x`.
             sample_weight: optional `(batch,)` weights of the rows in the loss.
-            training: bool. Evaluation draws from a seed of its own.
+            training: bool. In an evaluation draws belong to the rows, by their number, and not
+                to the batch.
 
         Returns:
             float32 scalar.
@@ -215,14 +213,9 @@ class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
             "is_cond": x["is_cond"],
             "counts": counts,
         }
-        seeds = self.seed_generator if training else self.evaluation_seed_generator
-        draws = self.objective.draw(ops.shape(y_pred["clean"]), seeds)
+        draws = self._draw(ops.shape(y_pred["clean"]), training)
         report = self.objective(self.backbone, batch, draws, training=training)
-        for name in ("denoise", "decode"):
-            tracker = getattr(self, f"{name}_tracker")
-            tracker.update_state(report[f"{name}_loss"], sample_weight=report[f"{name}_count"])
-        if training:
-            self.step_report.update_state(report, ops.size(x["token_ids"]))
+        self.record(report, ops.sum(counts), ops.size(x["token_ids"]), training)
         return report["loss"]
 
     def get_config(self):
@@ -259,6 +252,12 @@ class ELFGenerator(Training, Writing, GeneratorPresets, keras_hub.models.Task):
             scales = {"guidance": [serialize(rule) for rule in sampling.guidance]}
         sampler = serialize(sampling.sampler)
         return {"sampler": sampler, "num_steps": sampling.num_steps, **scales}
+
+    def _draw(self, shape, training):
+        if training:
+            return self.objective.draw(shape, self.seed_generator)
+        with self.evaluation_seed_generator.rows(shape[0]) as seeds:
+            return self.objective.draw(shape, seeds)
 
     def _complete(self, x):
         """`x` as the dict of all three inputs, missing masks filled in."""

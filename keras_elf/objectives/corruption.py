@@ -13,11 +13,6 @@ def denoise_input(clean, is_cond, noise, t, noise_scale):
     return flow.pin(flow.interpolate(clean, noise, t, noise_scale), clean, is_cond)
 
 
-def decode_input(clean, noise, mix, noise_scale):
-    """`p x + (1 - p) s e` with one p a token; condition positions are corrupted too."""
-    return flow.interpolate(clean, noise, mix, noise_scale)
-
-
 def pinned_zeros(clean, is_cond):
     """The empty self-condition: zeros with the condition in its place."""
     return flow.pin(ops.zeros_like(clean), clean, is_cond)

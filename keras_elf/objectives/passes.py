@@ -1,25 +1,35 @@
 """The forward passes that the compositions share."""
 
 from keras_elf import flow
-from keras_elf.objectives import corruption
+from keras_elf.objectives import corruption, losses
+from keras_elf.objectives.contract import takes_guidance_scale
 from keras_elf.objectives.no_gradient import without_gradient
 
 
-def predict_clean(config, network, z, t, self_condition, guidance_scale, training):
-    """The network's clean latents at `(z, t)` in denoise mode, float32."""
-    hidden = hidden_states(network, z, t, self_condition, guidance_scale, 0.0, training)
-    return head_to_clean(config, network, hidden, z, t)
+def predict_clean(config, network, rows, self_condition, training):
+    """The network's clean latents for rows in denoise mode, float32."""
+    hidden = hidden_states(network, rows, self_condition, 0.0, training)
+    return head_to_clean(config, network, hidden, rows["z"], rows["t"])
 
 
-def hidden_states(network, z, t, self_condition, guidance_scale, decode, training):
-    """Hidden states; networks without guidance tokens are given no scale."""
+def hidden_states(network, rows, self_condition, decode, training):
+    """Hidden states of rows.
+
+    Networks that take no guidance scale, or have no signals, are given none.
+
+    Args:
+        network: see `ELFObjective`.
+        rows: dict with `z`, `t`, `guidance_scale` and optionally `signals`, a dict.
+    """
+    signals = rows.get("signals")
     return network.hidden_states(
-        z,
-        t,
+        rows["z"],
+        rows["t"],
         self_condition=self_condition,
-        guidance_scale=guidance_scale if network.num_guidance_tokens else None,
+        guidance_scale=rows["guidance_scale"] if takes_guidance_scale(network) else None,
         decode=decode,
         training=training,
+        **({"signals": signals} if signals and getattr(network, "signals", None) else {}),
     )
 
 
@@ -38,26 +48,28 @@ def head_to_clean(config, network, hidden, z, t):
 def self_conditioned(config, network, rows):
     """Self-condition half and guided target of rows that use self-conditioning.
 
-    Two forward passes without gradient, one for a network without guidance tokens: x_u
+    Two forward passes without gradient, one for a network that takes no guidance scale: x_u
     serves as the self-condition and as the unconditioned side of the guidance.
 
     Args:
         config: `ELFObjective`.
         network: see `ELFObjective`.
-        rows: dict with `clean`, `is_cond`, `z`, `t`, `guidance_scale` of those rows.
+        rows: dict with `clean`, `is_cond`, `z`, `t`, `guidance_scale` of those rows, and
+            optionally `signals`.
 
     Returns:
         `(self_condition, target velocity)`, both `(rows, length, width)`.
     """
     clean, is_cond, z, t = rows["clean"], rows["is_cond"], rows["z"], rows["t"]
-    w = rows["guidance_scale"]
     empty = corruption.pinned_zeros(clean, is_cond)
-    x_u = without_gradient(predict_clean, config, network, z, t, empty, w, False)
+    x_u = without_gradient(predict_clean, config, network, rows, empty, False)
     self_condition = flow.pin(x_u, clean, is_cond)
-    if not network.num_guidance_tokens:
+    if not takes_guidance_scale(network):
         return self_condition, flow.velocity(clean, z, t, config.min_time_gap)
-    x_s = without_gradient(predict_clean, config, network, z, t, self_condition, w, False)
-    target = corruption.guided_target(clean, z, t, w, x_s, x_u, config.min_time_gap)
+    x_s = without_gradient(predict_clean, config, network, rows, self_condition, False)
+    target = corruption.guided_target(
+        clean, z, t, rows["guidance_scale"], x_s, x_u, config.min_time_gap
+    )
     return self_condition, target
 
 
@@ -70,6 +82,14 @@ def corrupt_for_denoising(config, rows):
 
 def corrupt_for_decoding(config, rows):
     """z of decode rows: dict with `clean`, `decode_noise`, `decode_mix`."""
-    return corruption.decode_input(
-        rows["clean"], rows["decode_noise"], rows["decode_mix"], config.decode_noise_scale
-    )
+    return config.decode_corruption.corrupt(rows["clean"], rows["decode_noise"], rows["decode_mix"])
+
+
+def denoising_error(config, x_pred, target, z, t):
+    """Weighted squared error of clean latents against a target velocity, `(rows, length)`.
+
+    In velocities, as published; other weightings are a factor on it, so that the published
+    one rounds nowhere.
+    """
+    error = losses.velocity_error(flow.velocity(x_pred, z, t, config.min_time_gap), target)
+    return error * config.weighting.of_velocity_error(t, config.min_time_gap)[:, None]

@@ -1,9 +1,11 @@
 """Loss of a batch with fixed shares of decode, self-conditioned and plain rows."""
 
+import keras
 from keras import ops
 
 from keras_elf import flow
 from keras_elf.objectives import corruption, losses, passes
+from keras_elf.objectives.terms import measure
 
 DECODE, SELF_CONDITIONED, PLAIN = 0, 1, 2
 ROW_DRAWS = ("noise", "decode_noise", "t", "decode_mix", "guidance_scale")
@@ -21,10 +23,11 @@ def stratified_loss(config, network, batch, draws, groups, training):
         groups: `RowGroups` over the batch.
         Others and returns: see `ELFObjective.__call__`.
     """
-    batch = {k: groups.shuffle(v, draws["order"]) for k, v in batch.items()}
+    each = keras.tree.map_structure
+    batch = each(lambda x: groups.shuffle(x, draws["order"]), batch)
     rows = {**batch, **{name: draws[name] for name in ROW_DRAWS}}
     decode, guided, plain = (
-        {k: groups.take(v, group) for k, v in rows.items()}
+        each(lambda x, group=group: groups.take(x, group), rows)
         for group in (DECODE, SELF_CONDITIONED, PLAIN)
     )
     decode["z"] = passes.corrupt_for_decoding(config, decode)
@@ -35,47 +38,58 @@ def stratified_loss(config, network, batch, draws, groups, training):
 
     ones = [ops.ones_like(part["t"]) for part in (decode, guided, plain)]
     zeros = [ops.zeros_like(part["t"]) for part in (decode, guided, plain)]
-    z = groups.join([guided["z"], plain["z"]])
-    hidden = passes.hidden_states(
-        network,
-        groups.join([decode["z"], guided["z"], plain["z"]]),
-        groups.join([ones[DECODE], guided["t"], plain["t"]]),
-        groups.join(
-            [
-                ops.zeros_like(decode["z"]),
-                self_condition,
-                corruption.pinned_zeros(plain["clean"], plain["is_cond"]),
-            ]
-        ),
-        draws["guidance_scale"],
-        groups.join([ones[DECODE], *zeros[SELF_CONDITIONED:]]),
-        training,
+    shown = {
+        **rows,
+        "z": groups.join([decode["z"], guided["z"], plain["z"]]),
+        "t": groups.join([ones[DECODE], guided["t"], plain["t"]]),
+    }
+    self_condition = groups.join(
+        [
+            ops.zeros_like(decode["z"]),
+            self_condition,
+            corruption.pinned_zeros(plain["clean"], plain["is_cond"]),
+        ]
     )
+    is_decode = groups.join([ones[DECODE], *zeros[SELF_CONDITIONED:]])
+    hidden = passes.hidden_states(network, shown, self_condition, is_decode, training)
 
-    entropy = losses.cross_entropy(
-        network.unembedding(groups.take(hidden, DECODE)), decode["token_ids"]
+    decode["logits"] = network.unembedding(groups.take(hidden, DECODE))
+    decode["entropy"] = losses.cross_entropy(decode["logits"], decode["token_ids"])
+    denoise = {
+        name: groups.join([guided[name], plain[name]]) for name in ("z", "t", "counts", "clean")
+    }
+    denoise["predicted"] = passes.head_to_clean(
+        config,
+        network,
+        groups.take(hidden, SELF_CONDITIONED, PLAIN),
+        denoise["z"],
+        denoise["t"],
     )
-    ce, ce_count = losses.masked_sum(entropy, decode["counts"])
-    t = groups.join([guided["t"], plain["t"]])
-    x_pred = passes.head_to_clean(
-        config, network, groups.take(hidden, SELF_CONDITIONED, PLAIN), z, t
-    )
-    error = losses.velocity_error(
-        flow.velocity(x_pred, z, t, config.min_time_gap),
+    denoise["error"] = passes.denoising_error(
+        config,
+        denoise["predicted"],
         groups.join([guided_target, plain_target]),
+        denoise["z"],
+        denoise["t"],
     )
-    counts = groups.join([guided["counts"], plain["counts"]])
     is_guided = groups.join([ones[SELF_CONDITIONED], zeros[PLAIN]])[:, None]
+    return _report(config, denoise, decode, is_guided)
+
+
+def _report(config, denoise, decode, is_guided):
+    """The report, each branch with its probability whatever its share of the rows."""
+    error, counts = denoise["error"], denoise["counts"]
+    ce, ce_count = losses.masked_sum(decode["entropy"], decode["counts"])
     sc, sc_count = losses.masked_sum(error, counts * is_guided)
     pl, pl_count = losses.masked_sum(error, counts * (1.0 - is_guided))
 
     p_decode, p_sc = config.decode_probability, config.self_conditioning_probability
     decode_loss = losses.ratio(ce, ce_count)
     denoise_loss = p_sc * losses.ratio(sc, sc_count) + (1 - p_sc) * losses.ratio(pl, pl_count)
+    added, entries = measure(config.terms, denoise, decode)
     return {
-        "loss": p_decode * decode_loss + (1 - p_decode) * denoise_loss,
-        "denoise_loss": denoise_loss,
-        "denoise_count": sc_count + pl_count,
-        "decode_loss": decode_loss,
-        "decode_count": ce_count,
+        "loss": p_decode * decode_loss + (1 - p_decode) * denoise_loss + added,
+        "denoise_loss": (denoise_loss, sc_count + pl_count),
+        "decode_loss": (decode_loss, ce_count),
+        **entries,
     }
