@@ -51,7 +51,7 @@ def sampling_settings(model, seed, conditional, options):
         "self_cond_guidance_scale": self_scale,
         "length": model.sequence_length if length is None else length,
         "seed": seed,
-        "use_averages": bool(options.get("use_averages", True)),
+        "use_averages": options.get("use_averages", True),
         "forwards_per_text": num_steps * passes + 1,
         "dtype": model.dtype_policy.name,
         "parameters": int(model.backbone.count_params()),

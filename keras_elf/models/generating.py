@@ -66,7 +66,9 @@ class Generating:
             callback: called after each step with a `keras_elf.samplers.SamplingState`.
             verbose: bool. Whether a progress bar is shown in a terminal.
             return_token_ids: bool. Whether to return ids in place of text.
-            use_averages: bool. Whether to use averaged weights where training kept some.
+            use_averages: `True` for averaged weights where training kept some and at least
+                half of them comes from training steps, else raw ones; `"always"` for averages
+                that have moved at all; `False` for raw weights. Defaults to `True`.
 
         Returns:
             list of str (a str where `inputs` is a str). Without a preprocessor or with

@@ -15,6 +15,7 @@ from keras_elf.models.presets import GeneratorPresets
 from keras_elf.models.step_report import StepReport
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.objectives import ELFObjective
+from keras_elf.training.kept_weights import ValidatedWeights
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -117,6 +118,7 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         self.denoise_tracker = keras.metrics.Mean(name="denoise_loss")
         self.decode_tracker = keras.metrics.Mean(name="decode_loss")
         self.step_report = StepReport()
+        self.validated_weights = ValidatedWeights(self)
 
         # === Config ===
         self.objective = ELFObjective() if objective is None else objective
