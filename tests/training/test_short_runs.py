@@ -49,7 +49,7 @@ def test_averages_that_have_hardly_moved_are_not_used(short, tmp_path):
     with pytest.warns(UserWarning, match=r"ema_momentum=0.95` only 34 %.*compile with a lower"):
         assert small.all_equal(short.get_weights(), raw)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # It is said once.
+        warnings.simplefilter("error", UserWarning)  # It is said once.
         assert small.all_equal(short.get_weights(), raw)
         with averages.averaged_weights(short):
             assert small.all_equal(small.values(short.weights), raw)
