@@ -8,6 +8,7 @@ import keras
 from keras_elf import checks
 from keras_elf.callbacks.clock import StepCallback, is_due
 from keras_elf.callbacks.records import RecordFile
+from keras_elf.training.averages import averages_in_use
 
 OPTIONS = ("num_steps", "sampler", "guidance_scale", "self_cond_guidance_scale", "length")
 OPTIONS = (*OPTIONS, "batch_size", "use_averages")
@@ -15,7 +16,7 @@ OPTIONS = (*OPTIONS, "batch_size", "use_averages")
 
 @keras.saving.register_keras_serializable(package="keras_elf")
 class SampleText(StepCallback):
-    """Writes text with the averaged weights, each so many optimizer steps.
+    """Writes text, each so many optimizer steps, with the weights that `generate` uses.
 
     Training does not notice: no seed of its own is used and the weights come back bit by bit.
     The same seed each time lets the texts be compared over the run.
@@ -87,6 +88,9 @@ class SampleText(StepCallback):
         if not is_due(self.every_n_steps, before, step):
             return
         began = time.monotonic()
+        use_averages = self.options.get("use_averages", True)
+        in_use = averages_in_use(self.model, use_averages)
+        weights = "averages" if in_use else "raw weights"
         texts = self.model.generate(
             self.inputs,
             self.num_samples if self.inputs is None else None,
@@ -98,7 +102,7 @@ class SampleText(StepCallback):
         texts = [text if isinstance(text, str) else text.tolist() for text in texts]
         if self.print_fn is not None:
             lines = [f"  {text}" for text in texts]
-            self.print_fn("\n".join([f"\nStep {step}, written with the averages:", *lines]))
+            self.print_fn("\n".join([f"\nStep {step}, written with the {weights}:", *lines]))
         if self._records is not None:
             seconds = round(time.monotonic() - began, 3)
             record = {"step": step, "epoch": self.clock.epoch, "texts": texts, "seconds": seconds}

@@ -32,7 +32,7 @@ def sampling_settings(model, seed, conditional, options):
         **config.report(),
         "length": model.sequence_length if length is None else length,
         "seed": seed,
-        "use_averages": bool(options.get("use_averages", True)),
+        "use_averages": options.get("use_averages", True),
         "forwards_per_text": engine.evaluations(config, grid, conditional),
         "dtype": model.dtype_policy.name,
         "parameters": int(model.backbone.count_params()),

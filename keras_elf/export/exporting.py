@@ -53,8 +53,8 @@ def export_denoiser(model, path, length=None, format="onnx", use_averages=True):
             SavedModel, replaced if it is one.
         length: int. Number of tokens. Defaults to the generator's `sequence_length`.
         format: `"onnx"` or `"tf_saved_model"`. Defaults to `"onnx"`.
-        use_averages: bool. Whether to export a generator's averaged weights where training
-            kept some. Defaults to `True`.
+        use_averages: `True`, `False` or `"always"`. Whether to export a generator's averaged
+            weights where training kept some, as in `generate`. Defaults to `True`.
 
     Raises:
         ValueError: for another format, model or precision, a format that does not work on

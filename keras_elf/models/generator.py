@@ -14,6 +14,7 @@ from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.models.writing import Writing
 from keras_elf.objectives import ELFObjective, RowSeedGenerator
 from keras_elf.samplers import SamplingConfig, SDESampler
+from keras_elf.training.kept_weights import ValidatedWeights
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -119,6 +120,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
         self.dtype_policy = backbone.dtype_policy
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.evaluation_seed_generator = RowSeedGenerator(EVALUATION_SEED)
+        self.validated_weights = ValidatedWeights(self)
 
         # === Config ===
         self.objective = ELFObjective() if objective is None else objective

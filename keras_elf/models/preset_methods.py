@@ -28,8 +28,8 @@ class GeneratorPresets:
             preset_dir: str or path. Made if missing; files of an earlier preset in it are
                 replaced.
             max_shard_size: int or float. Largest weights file in GB. Defaults to `10`.
-            use_averages: bool. Whether to save the averaged weights where training kept
-                some. Defaults to `True`.
+            use_averages: `True`, `False` or `"always"`. Whether to save the averaged weights
+                where training kept some, as in `generate`. Defaults to `True`.
 
         Raises:
             ValueError: if the target cannot be written.
@@ -57,6 +57,7 @@ class GeneratorPresets:
     def _not_task_weights(self):
         # keras_hub would write the optimizer, twice the size of the model, into each preset.
         skipped = list(self.backbone._flatten_layers())
+        skipped.append(self.validated_weights)
         return skipped if self.optimizer is None else [*skipped, self.optimizer]
 
     @classmethod

@@ -1,15 +1,26 @@
 """`compile`, `fit` and `evaluate`: Keras's own, with ELF's defaults and forms of data."""
 
 import keras
-import numpy as np
-from keras import ops
 
 from keras_elf.models import training_data
 from keras_elf.models.lora import check_optimizer
 from keras_elf.models.on_batch import OnBatch
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
-from keras_elf.training import TrainingRecipe, batch_size_of, batches_in_run, set_up_run
-from keras_elf.training.averages import adopt_averages, averaged_weights
+from keras_elf.training import (
+    TrainingRecipe,
+    batch_size_of,
+    batches_in_run,
+    kept_weights,
+    run_checks,
+    set_up_run,
+)
+from keras_elf.training.averages import (
+    adopt_averages,
+    averaged_weights,
+    restart_averages,
+    synchronise,
+    trained_share,
+)
 from keras_elf.training.state_guard import KeptState, state_given_back
 
 EVALUATION_SEED = 0
@@ -21,9 +32,13 @@ class Training(OnBatch, KeptState):
     _data_epoch = 0
     _skip_validation = False
     _automatic_recipe = False
+    _in_fit = False
 
     def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
         """Configure training.
+
+        Averages that an optimizer before has kept go on in the new one, and the weights as they
+        are: a second `compile` for a lower rate changes nothing of what `evaluate` finds.
 
         Args:
             optimizer: `"auto"` (default) for Muon with the rates and averages that suit the
@@ -34,8 +49,9 @@ class Training(OnBatch, KeptState):
                 gradients clipped at norm 1; weights averaged with 0.9999). A
                 `TrainingRecipe`, for that of a preset or one's own, whose `objective`, if it
                 has one, becomes the model's. `"adamw"` for the ablation's AdamW, or an
-                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`
-                and `save_to_preset` use.
+                optimizer. `keras_elf.optimizers` keep averages that `generate`, `evaluate`,
+                `get_weights` and `save_to_preset` use, once at least half of them comes from
+                training steps (`keras_elf.training.averages`).
             loss: must be `None`: the objective makes the loss.
             metrics: must be `None`: both branches' losses are reported.
             **kwargs: as in `keras.Model.compile`.
@@ -58,7 +74,10 @@ class Training(OnBatch, KeptState):
         elif optimizer == "adamw":
             optimizer = AdamW(WarmupSchedule(1e-3, warmup_steps=5000))
         self.reset_generation()
+        before, share = self._kept_averages()
         super().compile(optimizer=optimizer, loss=None, metrics=None, **kwargs)
+        self._told_of_short_run = False
+        kept_weights.pass_on_averages(before, share, self)
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -86,7 +105,9 @@ class Training(OnBatch, KeptState):
                 batches of one size; rows that fill no batch wait for the next epoch.
             batch_size: int. Rows a step, for `x` in memory. Defaults to a power of two near
                 the root of the number of rows, from 32 to 128.
-            validation_data: in the forms of `x`. Evaluated with the averaged weights.
+            validation_data: in the forms of `x`. Evaluated as `evaluate` does: with the averaged
+                weights, once at least half of them comes from training steps. What was
+                validated is what `get_weights` gives and Keras's callbacks keep and restore.
             shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
             validation_split: float. Last share of `x` in memory to validate on.
             **kwargs: as in `keras.Model.fit` (epochs, callbacks, verbose, ...).
@@ -96,7 +117,8 @@ class Training(OnBatch, KeptState):
             `decode_loss` (nats a token).
 
         Raises:
-            ValueError: for data that does not fit the model, or under `mixed_float16`.
+            ValueError: for data that does not fit the model, under `mixed_float16`, or with
+                `keras.callbacks.SwapEMAWeights` beside an optimizer that keeps averages.
         """
         if isinstance(x, str):
             raise ValueError(
@@ -135,14 +157,20 @@ class Training(OnBatch, KeptState):
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
         settings["validation_data"] = validation_data
         callbacks = _listed(settings.pop("callbacks", None))
+        run_checks.refuse_swapping(self, _members(callbacks))
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
+        self._in_fit, self._told_of_short_run = True, False
         try:
             for callback in list(_members(callbacks)):
                 if hasattr(callback, "before_fit"):
                     x = callback.before_fit(self, x, callbacks, settings)
+            accumulation = run_checks.AccumulationWatch(self, x, settings)
             with state_given_back(self):
-                return keras.Model.fit(self, x, callbacks=callbacks, **settings)
+                history = keras.Model.fit(self, x, callbacks=callbacks, **settings)
+            accumulation.after()
+            return history
         finally:
+            self._in_fit = False
             for callback in _members(callbacks):
                 if hasattr(callback, "after_fit"):
                     callback.after_fit()
@@ -152,11 +180,13 @@ class Training(OnBatch, KeptState):
     def evaluate(self, x=None, *args, batch_size=None, **kwargs):
         """Losses of both branches under fixed draws, with the averaged weights.
 
+        Raw weights are used where less than half of the averages comes from training steps.
+
         Args:
             x: data in the forms of `fit`.
             batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
-            **kwargs: as in `keras.Model.evaluate`, and `use_averages` (bool, default
-                `True`).
+            **kwargs: as in `keras.Model.evaluate`, and `use_averages` (`True`,
+                `False` or `"always"`, as in `generate`; default `True`).
 
         Returns:
             As `keras.Model.evaluate`: with `return_dict=True` a dict of `loss`,
@@ -170,6 +200,7 @@ class Training(OnBatch, KeptState):
             for callback in _members(_listed(kwargs.get("callbacks"))):
                 if hasattr(callback, "before_validation"):
                     callback.before_validation()
+        run_checks.refuse_swapping(self, _members(_listed(kwargs.get("callbacks"))))
         training_data.refuse_text(x)
         use_averages = kwargs.pop("use_averages", True)
         if training_data.is_materialised(x):
@@ -191,18 +222,40 @@ class Training(OnBatch, KeptState):
         self.backbone.quantize(mode, **kwargs)
         self.compile()
 
-    def set_weights(self, weights):
-        """As in Keras; averages, which knew other weights, start again from these."""
-        super().set_weights(weights)
-        self._restart_averages()
+    def get_weights(self, use_averages=True):
+        """Weights that `evaluate` and `generate` look at, as a list of NumPy arrays.
 
-    def load_weights(self, filepath, **kwargs):
-        """As in Keras; averages that the file does not hold start again from its weights."""
-        before = self._averages()
-        super().load_weights(filepath, **kwargs)
-        unchanged = [np.array_equal(a, b) for a, b in zip(before, self._averages(), strict=False)]
-        if all(unchanged):
-            self._restart_averages()
+        Args:
+            use_averages: `True`, `False` or `"always"`, as in `generate`. `False` gives the raw
+                weights, with which training goes on. Defaults to `True`.
+        """
+        return kept_weights.values_in_use(self, use_averages)
+
+    def set_weights(self, weights):
+        """As in Keras; averages, which knew other weights, start again from these.
+
+        In the middle of `fit` training goes on from them.
+        """
+        synchronise(self)
+        super().set_weights(weights)
+        restart_averages(self)
+
+    def save_own_variables(self, store):
+        # Keras calls this first of all when it writes a file.
+        synchronise(self)
+        super().save_own_variables(store)
+
+    def load_own_variables(self, store):
+        # Keras calls this first of all when it reads a file.
+        synchronise(self)
+        if hasattr(self.optimizer, "state_was_loaded"):
+            self.optimizer.state_was_loaded = False
+        super().load_own_variables(store)
+
+    def _kept_averages(self):
+        """`(pairs, share_of_start)` of the optimizer as it is."""
+        share = trained_share(self)
+        return (self.optimizer.average_pairs() if share else []), 1.0 - share
 
     def _set_up_run(self, x, settings):
         if self.optimizer is None:
@@ -211,12 +264,6 @@ class Training(OnBatch, KeptState):
         batches = batches_in_run(x, **{n: settings[n] for n in names if n in settings})
         if set_up_run(self.optimizer, batches, batch_size_of(x), self._automatic_recipe):
             self.train_function = None  # Compiled with the rates of another run.
-
-    def _averages(self):
-        optimizer = self.optimizer
-        if not hasattr(optimizer, "average_pairs") or not optimizer.built:
-            return []
-        return [ops.convert_to_numpy(average) for _, average in optimizer.average_pairs()]
 
     def _start_averages(self):
         # Weights may have been loaded since the optimizer was built; averages start at them.
@@ -227,14 +274,8 @@ class Training(OnBatch, KeptState):
         # under a strategy of TensorFlow's, Keras makes it within the strategy's scope.
         if not optimizer.built and getattr(self, "_distribute_strategy", None) is None:
             optimizer.build(self.trainable_variables)
-        if hasattr(optimizer, "average_pairs") and optimizer.built:
-            if int(ops.convert_to_numpy(optimizer.iterations)) == 0:
-                self._restart_averages()
-
-    def _restart_averages(self):
-        optimizer = self.optimizer
-        if hasattr(optimizer, "reset_average") and optimizer.built and optimizer.use_ema:
-            optimizer.reset_average()
+        if not trained_share(self):
+            restart_averages(self)
 
 
 def _listed(callbacks):

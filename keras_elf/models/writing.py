@@ -11,7 +11,7 @@ from keras_elf.data.decode import tokens_to_text
 from keras_elf.data.holes import hole_rows
 from keras_elf.models.conditions import condition_rows, signal_rows
 from keras_elf.models.text_writer import BATCH_SIZE, TextWriter
-from keras_elf.training.averages import values_in_use
+from keras_elf.training.averages import averaged_values
 
 
 class Writing:
@@ -70,7 +70,9 @@ class Writing:
             callback: called after each step with a `keras_elf.samplers.SamplingState`.
             verbose: bool. Whether a progress bar is shown in a terminal.
             return_token_ids: bool. Whether to return ids in place of text.
-            use_averages: bool. Whether to use averaged weights where training kept some.
+            use_averages: `True` for averaged weights where training kept some and at least
+                half of them comes from training steps, else raw ones; `"always"` for averages
+                that have moved at all; `False` for raw weights. Defaults to `True`.
 
         Returns:
             list of str (a str where `inputs` is a str). Without a preprocessor or with
@@ -108,7 +110,7 @@ class Writing:
             batch_size,
             callback,
             verbose,
-            values_in_use(self, use_averages),
+            averaged_values(self, use_averages),
         )
         return self._texts(ids, rows, return_token_ids, single=isinstance(inputs, str))
 
@@ -175,7 +177,7 @@ class Writing:
             batch_size,
             callback,
             verbose,
-            values_in_use(self, use_averages),
+            averaged_values(self, use_averages),
         )
         ids = np.where(rows["is_cond"], rows["token_ids"], ids)
         if return_token_ids:
@@ -206,7 +208,7 @@ class Writing:
             ValueError: for text without a preprocessor, and as in `fit`.
         """
         rows = self._text_rows(inputs)
-        values, writer = values_in_use(self, use_averages), self._text_writer()
+        values, writer = averaged_values(self, use_averages), self._text_writer()
         return np.concatenate(
             [
                 ops.convert_to_numpy(writer.encode(part, values))[:kept]
@@ -221,7 +223,7 @@ class Writing:
             latents: float array `(texts, length, latent_dim)`, as from `encode`.
             batch_size: int. Texts decoded at once. Defaults to `32`.
             return_token_ids: bool. Whether to return ids in place of text.
-            use_averages: bool. Whether to use averaged weights where training kept some.
+            use_averages: as in `generate`.
 
         Returns:
             list of str, or int32 NumPy `(texts, length)`.
@@ -237,7 +239,7 @@ class Writing:
             )
         if not np.isfinite(latents).all():
             raise ValueError("`latents` must be finite. Received some that are NaN or infinite")
-        values, engine = values_in_use(self, use_averages), self._text_writer().engine
+        values, engine = averaged_values(self, use_averages), self._text_writer().engine
         values = None if values is None else values(self.backbone.variables)
         ids = np.concatenate(
             [
@@ -258,7 +260,7 @@ class Writing:
             batch_size: int. Texts at once. Defaults to `32`.
             return_accuracy: bool. Whether to return the share of tokens that came back, and
                 not the texts. Padding and conditions do not count.
-            use_averages: bool. Whether to use averaged weights where training kept some.
+            use_averages: as in `generate`.
 
         Returns:
             list of str (a str where `inputs` is one), or a float in [0, 1].

@@ -1,6 +1,7 @@
 """Averaged weights, schedules and accumulation that count real optimizer steps."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_elf.optimizers.conditional import assign_conditionally
@@ -17,7 +18,8 @@ class ParameterAveraging:
       an optimizer step: `average <- d average + (1 - d) weights`, d being `ema_momentum`
       (ELF, arXiv 2605.10938: 0.9999);
     - training weights stay what training made them; `average_pairs()` gives the averages to
-      whoever wants to use them;
+      whoever wants to use them, and `share_of_start` holds `d**steps`: how much of them is
+      still the weights that they started from;
     - learning-rate schedules are read at `iterations`, the number of optimizer steps;
     - with `gradient_accumulation_steps=k` the mean of k gradients is clipped and applied
       once, and a micro-step only adds to the sum, on all backends;
@@ -37,8 +39,11 @@ class ParameterAveraging:
     Limits. Keras wraps the optimizer of a `mixed_float16` model in `LossScaleOptimizer`,
     which hides these methods: use `mixed_bfloat16` or float32. `ema_overwrite_frequency` is
     refused. Do not use `keras.callbacks.SwapEMAWeights` with it: that callback counts on the
-    end of `fit` to bring weights and average back.
+    end of `fit` to bring weights and average back. Files of earlier versions lack
+    `share_of_start`; it is then made from `iterations`.
     """
+
+    state_was_loaded = False
 
     def build(self, variables):
         """Create the optimizer's state; averages start as copies of `variables`."""
@@ -54,6 +59,10 @@ class ParameterAveraging:
         shared = {"shape": (), "initializer": "zeros", "aggregation": "only_first_replica"}
         self.gradient_norm = self.add_variable(dtype="float32", name="gradient_norm", **shared)
         self.first_nonfinite = self.add_variable(dtype="int", name="first_nonfinite", **shared)
+        if self.use_ema:
+            self.share_of_start = self.add_variable(
+                dtype="float32", name="share_of_start", **{**shared, "initializer": "ones"}
+            )
 
     def average_pairs(self):
         """Return a list of `(variable, average)` pairs, both `keras.Variable`.
@@ -94,6 +103,17 @@ class ParameterAveraging:
         for variable, average in self.average_pairs():
             if wanted is None or self._get_variable_index(variable) in wanted:
                 average.assign(_copy(variable, average.dtype))
+        if wanted is None and self.use_ema:
+            self.share_of_start.assign(1.0)
+
+    def load_own_variables(self, store):
+        """As in Keras; `state_was_loaded` tells afterwards whether the state was taken."""
+        state = {name: store[name] for name in store.keys()}
+        if self.built and self.use_ema and len(state) == len(self.variables) - 1:
+            steps = int(np.array(state["0"])) // (self.gradient_accumulation_steps or 1)
+            state[str(len(state))] = np.float32(self.ema_momentum**steps)
+        super().load_own_variables(state)
+        self.state_was_loaded = len(state) == len(self.variables)
 
     def finalize_variable_values(self, var_list):
         """Keep the weights as trained; stock Keras would overwrite them by the average."""
@@ -165,6 +185,7 @@ class ParameterAveraging:
                 # One rounding of the small difference, exact where nothing moved.
                 difference = ops.cast(variable, average.dtype) - average
                 self.assign_add(average, (1.0 - self.ema_momentum) * difference)
+        self.assign(self.share_of_start, self.share_of_start * self.ema_momentum)
 
 
 def _copy(variable, dtype):

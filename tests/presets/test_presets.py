@@ -25,6 +25,7 @@ def averaged_model(**kwargs):
     model.compile(optimizer=small.muon())
     model.optimizer.build(model.trainable_variables)
     model.optimizer._iterations.assign(1)
+    model.optimizer.share_of_start.assign(0.1)  # as after a long run
     rng = np.random.default_rng(8)
     for variable, _ in model.optimizer.average_pairs():
         variable.assign_add(0.05 * rng.standard_normal(variable.shape).astype("float32"))
