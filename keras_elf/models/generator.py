@@ -15,6 +15,7 @@ from keras_elf.models.presets import GeneratorPresets
 from keras_elf.models.step_report import StepReport
 from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.objectives import ELFObjective
+from keras_elf.training.checked_data import EMPTY
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -250,6 +251,8 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
 
     def _complete(self, x):
         """`x` as the dict of all three inputs, missing masks filled in."""
+        if x is None:
+            raise ValueError(EMPTY)  # Keras builds a model on the first batch, or on None.
         x = x if isinstance(x, dict) else {"token_ids": x}
         ids = x.get("token_ids")
         if not hasattr(ids, "shape"):
