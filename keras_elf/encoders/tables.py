@@ -29,6 +29,7 @@ class LearnedTable(TextEncoder):
     """
 
     mask_optional = True
+    meant_to_train = True
 
     def __init__(self, vocabulary_size, latent_dim, stddev=0.2, seed=0, **kwargs):
         super().__init__(vocabulary_size, latent_dim, **kwargs)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.layers.parts import register_parts
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -48,11 +49,14 @@ class TextEncoder(keras.layers.Layer):
             an unembedding can be tied; `None` if there is none.
         mask_optional: bool, set by the subclass. If `True`, `encode` accepts `None` for
             "all see all" and is spared a `(batch, length, length)` tensor of ones.
+        meant_to_train: bool. Whether `ELFGenerator` may train the encoder along without a
+            warning; `unfreeze()` sets it.
 
     Source: ELF, arXiv 2605.10938 (the latent space of a frozen encoder).
     """
 
     mask_optional = False
+    meant_to_train = False
 
     def __init__(self, vocabulary_size, latent_dim, dtype=None, **kwargs):
         super().__init__(dtype="float32" if dtype is None else dtype, **kwargs)
@@ -67,6 +71,7 @@ class TextEncoder(keras.layers.Layer):
     def seal(self):
         """Mark all variables as created; freeze them if built with `trainable=False`."""
         self.built = True
+        register_parts(self)
         if not self.trainable:
             self.freeze()
 
@@ -81,8 +86,8 @@ class TextEncoder(keras.layers.Layer):
             variable.trainable = False
 
     def unfreeze(self):
-        """Make the variables trainable again."""
-        self._frozen = False
+        """Make the variables trainable again, and train them along from here on."""
+        self._frozen, self.meant_to_train = False, True
         keras.layers.Layer.trainable.fset(self, True)
 
     @property

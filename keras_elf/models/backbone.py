@@ -14,6 +14,7 @@ from keras_elf.layers import (
     SelfConditioningProj,
     TiedUnembedding,
 )
+from keras_elf.layers.parts import register_parts
 from keras_elf.layers.signal_sequence import deserialize_signals, serialize_signals
 from keras_elf.models.architectures import architecture, parameter_count
 from keras_elf.models.lora import LowRankAdaptation
@@ -172,6 +173,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         # All variables exist from here on, whatever mode runs first.
         self.denoising_head.build((None, None, hidden_size))
         self.unembedding.build((None, None, hidden_size))
+        register_parts(self)
 
         # === Config ===
         self.vocabulary_size = vocabulary_size

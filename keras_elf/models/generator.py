@@ -14,6 +14,7 @@ from keras_elf.models.training import EVALUATION_SEED, Training
 from keras_elf.models.writing import Writing
 from keras_elf.objectives import ELFObjective, RowSeedGenerator
 from keras_elf.samplers import SamplingConfig, SDESampler
+from keras_elf.training.checked_data import EMPTY
 from keras_elf.training.kept_weights import ValidatedWeights
 
 
@@ -263,6 +264,8 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
 
     def _complete(self, x):
         """`x` as the dict of all three inputs, missing masks filled in."""
+        if x is None:
+            raise ValueError(EMPTY)  # Keras builds a model on the first batch, or on None.
         x = x if isinstance(x, dict) else {"token_ids": x}
         ids = x.get("token_ids")
         if not hasattr(ids, "shape"):

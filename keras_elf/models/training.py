@@ -14,6 +14,12 @@ from keras_elf.training import (
     run_checks,
     set_up_run,
 )
+from keras_elf.training.arguments import (
+    refuse_float16,
+    refuse_for_streams,
+    refuse_targets,
+    warn_of_unfrozen_encoder,
+)
 from keras_elf.training.averages import (
     adopt_averages,
     averaged_weights,
@@ -21,6 +27,8 @@ from keras_elf.training.averages import (
     synchronise,
     trained_share,
 )
+from keras_elf.training.batch_checks import BatchCheck
+from keras_elf.training.checked_data import checked, own_errors
 from keras_elf.training.state_guard import KeptState, state_given_back
 
 EVALUATION_SEED = 0
@@ -101,7 +109,9 @@ class Training(OnBatch, KeptState):
             x: text (list of str, dict of `"target"` and `"condition"`), token ids
                 (lists, an int array `(rows, length)`, a dict of arrays), or any dataset that
                 Keras takes whose batches are dicts with `token_ids` and optionally
-                `is_cond`, `is_valid`. Text and ids in memory are shuffled each epoch into
+                `is_cond`, `is_valid`, or tuples `(dict, None, sample_weight)`; a
+                generator and a `PyDataset` may also give batches of text. Each batch is
+                checked as data in memory are. Text and ids in memory are shuffled each epoch into
                 batches of one size; rows that fill no batch wait for the next epoch.
             batch_size: int. Rows a step, for `x` in memory. Defaults to a power of two near
                 the root of the number of rows, from 32 to 128.
@@ -110,6 +120,7 @@ class Training(OnBatch, KeptState):
                 validated is what `get_weights` gives and Keras's callbacks keep and restore.
             shuffle: bool. Whether `x` in memory is shuffled. Defaults to `True`.
             validation_split: float. Last share of `x` in memory to validate on.
+            sample_weight: array `(rows,)`. Weights of the rows of `x` in memory.
             **kwargs: as in `keras.Model.fit` (epochs, callbacks, verbose, ...).
 
         Returns:
@@ -127,22 +138,34 @@ class Training(OnBatch, KeptState):
             )
         if args:
             raise TypeError("`fit` takes only `x` by position: the text is its own target.")
-        if kwargs.get("y") is not None:
-            raise ValueError("`y` must be None: the text is its own target.")
-        if "float16" == keras.backend.standardize_dtype(self.backbone.compute_dtype):
-            raise ValueError(
-                "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
-                f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
-            )
+        refuse_targets(kwargs)
+        refuse_float16(self)
+        warn_of_unfrozen_encoder(self)
         training_data.refuse_text(x)
+        if not training_data.is_materialised(x):
+            refuse_for_streams(kwargs)
+        x = training_data.with_weights(self, x, kwargs.pop("sample_weight", None))
         split = kwargs.pop("validation_split", None)
-        if split and training_data.is_materialised(x):
+        if split:
+            if validation_data is not None:
+                raise ValueError(
+                    "Only one of `validation_split` and `validation_data` may be given. Received "
+                    f"validation_split={split} and validation_data"
+                )
             x, validation_data = training_data.split_rows(training_data.to_rows(self, x), split)
+        validation_check = None
         if training_data.is_materialised(validation_data):
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = training_data.evaluation_batches(self, validation_data, size)
-        served = None
-        if training_data.is_materialised(x):
+        elif validation_data is not None:
+            training_data.refuse_text(validation_data)
+            validation_check = BatchCheck.of(self)
+            validation_data = checked(validation_check, validation_data)
+        served = check = None
+        if not training_data.is_materialised(x):
+            check = BatchCheck.of(self)
+            shuffle = shuffle and isinstance(x, keras.utils.PyDataset)  # Others have an order.
+        else:
             seed = 0 if self.seed is None else self.seed
             x = training_data.training_batches(self, x, batch_size, seed, shuffle)
             # Calls of `fit` go on through the orders of the rows, as the epochs of one call do.
@@ -165,7 +188,8 @@ class Training(OnBatch, KeptState):
                 if hasattr(callback, "before_fit"):
                     x = callback.before_fit(self, x, callbacks, settings)
             accumulation = run_checks.AccumulationWatch(self, x, settings)
-            with state_given_back(self):
+            x = x if check is None else checked(check, x)
+            with own_errors(check, validation_check), state_given_back(self):
                 history = keras.Model.fit(self, x, callbacks=callbacks, **settings)
             accumulation.after()
             return history
@@ -201,12 +225,18 @@ class Training(OnBatch, KeptState):
                 if hasattr(callback, "before_validation"):
                     callback.before_validation()
         run_checks.refuse_swapping(self, _members(_listed(kwargs.get("callbacks"))))
+        refuse_targets(kwargs)
         training_data.refuse_text(x)
-        use_averages = kwargs.pop("use_averages", True)
+        use_averages, check = kwargs.pop("use_averages", True), None
         if training_data.is_materialised(x):
+            x = training_data.with_weights(self, x, kwargs.pop("sample_weight", None))
             x = training_data.evaluation_batches(self, x, batch_size)
             batch_size = None
-        with averaged_weights(self, use_averages), state_given_back(self):
+        elif not kwargs.get("_use_cached_eval_dataset"):
+            refuse_for_streams(kwargs)
+            check = BatchCheck.of(self)
+            x = checked(check, x)
+        with own_errors(check), averaged_weights(self, use_averages), state_given_back(self):
             state = self.evaluation_seed_generator.state
             state.assign(keras.random.SeedGenerator(EVALUATION_SEED).state)
             return keras.Model.evaluate(self, x, batch_size=batch_size, **kwargs)

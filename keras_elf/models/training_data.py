@@ -6,6 +6,8 @@ import numpy as np
 from keras_elf import checks
 from keras_elf.data import TokenBatches, check_token_ids
 from keras_elf.training import default_batch_size
+from keras_elf.training.arguments import WeightedBatches
+from keras_elf.training.batch_checks import check_weights
 
 KEYS = ("token_ids", "is_cond", "is_valid")
 
@@ -44,7 +46,7 @@ def to_rows(model, x):
         ValueError: for text without a preprocessor, ids out of range, wrong shapes.
     """
     if isinstance(x, dict) and "token_ids" in x:
-        unknown = sorted(set(x) - set(KEYS))
+        unknown = sorted(set(x) - {*KEYS, "sample_weight"})
         if unknown:
             raise ValueError(f"`x` has unknown keys {unknown}. Allowed: {list(KEYS)}")
         rows = {k: np.asarray(v) for k, v in x.items() if v is not None}
@@ -88,6 +90,14 @@ def complete_rows(model, rows):
     return {**rows, "token_ids": ids.astype("int32")}
 
 
+def with_weights(model, x, weight):
+    """Rows that carry weights `(rows,)` along, or `x` as it is without weights."""
+    if weight is None:
+        return x
+    rows = to_rows(model, x)
+    return {**rows, "sample_weight": check_weights(weight, len(rows["token_ids"]))}
+
+
 def split_rows(rows, share):
     """`(first rows, last share of the rows)`, as Keras cuts off validation data."""
     share = checks.number("validation_split", share, minimum=0, maximum=1)
@@ -104,14 +114,18 @@ def training_batches(model, x, batch_size, seed, shuffle=True):
     """Shuffled batches of one size, the rest of the rows left out of the epoch."""
     rows = to_rows(model, x)
     size = default_batch_size(len(rows["token_ids"])) if batch_size is None else batch_size
-    return TokenBatches(rows, batch_size=_size(size, rows), seed=seed, shuffle=shuffle)
+    return _batches(rows)(rows, batch_size=_size(size, rows), seed=seed, shuffle=shuffle)
 
 
 def evaluation_batches(model, x, batch_size):
     """All rows in their order."""
     rows = to_rows(model, x)
     size = _size(batch_size, rows)
-    return TokenBatches(rows, batch_size=size, shuffle=False, drop_remainder=False)
+    return _batches(rows)(rows, batch_size=size, shuffle=False, drop_remainder=False)
+
+
+def _batches(rows):
+    return WeightedBatches if "sample_weight" in rows else TokenBatches
 
 
 def _size(batch_size, rows):
