@@ -222,7 +222,7 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         return report["loss"]
 
     def get_config(self):
-        tied = self.encoder is self.backbone.tied_to
+        tied = self.encoder is getattr(self.backbone, "tied_to", None)
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
@@ -278,7 +278,7 @@ def _as_tensor(value):
 
 
 def _check_parts(backbone, encoder, preprocessor):
-    if not isinstance(backbone, ELFBackbone):
+    if not callable(getattr(backbone, "hidden_states", None)):
         raise ValueError(f"`backbone` must be an ELFBackbone. Received: {backbone!r}")
     if not isinstance(encoder, TextEncoder):
         raise ValueError(
