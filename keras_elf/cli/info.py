@@ -37,7 +37,7 @@ def _one(preset):
 
     from keras_elf.checkpoints import manifest
     from keras_elf.presets import bundled, safety
-    from keras_elf.presets.preset_directory import TASK, check_backbone, check_directory
+    from keras_elf.presets.preset_directory import TASK, check_directory, check_network
 
     facts = {}
     if not os.path.isdir(preset):
@@ -47,7 +47,7 @@ def _one(preset):
         path = preset
         check_directory(path, load_weights=False, preprocessor=False)
     else:
-        check_backbone(preset, load_weights=False)
+        check_network(preset, load_weights=False)
         return _network_alone(preset)
     task = safety.read_json(path, "task.json")["config"]
     backbone = _sizes(task.pop("backbone")["config"])

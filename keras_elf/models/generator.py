@@ -222,7 +222,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
         return report["loss"]
 
     def get_config(self):
-        tied = self.encoder is self.backbone.tied_to
+        tied = self.encoder is getattr(self.backbone, "tied_to", None)
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),

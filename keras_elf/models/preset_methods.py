@@ -4,8 +4,7 @@ import keras
 
 from keras_elf import checks
 from keras_elf.models.quantization import quantizable_layers
-from keras_elf.presets import bundled, preset_directory, safety
-from keras_elf.presets.loading import loaded
+from keras_elf.presets import bundled, loading, networks, preset_directory, safety, saving
 from keras_elf.presets.resolution import local_directory
 from keras_elf.training.averages import averaged_weights
 
@@ -32,7 +31,8 @@ class GeneratorPresets:
                 where training kept some, as in `generate`. Defaults to `True`.
 
         Raises:
-            ValueError: if the target cannot be written.
+            ValueError: if the target cannot be written, or the class of a part is not
+                registered or has no configuration.
         """
         own = {id(layer) for layer in quantizable_layers(self.backbone)}
         other = [x.path for x in self._flatten_layers() if x.quantization_mode and id(x) not in own]
@@ -41,10 +41,13 @@ class GeneratorPresets:
                 "Only a quantised backbone can be saved as a preset (`quantize` of the generator). "
                 f"Received a model whose other layers are quantised: {other}"
             )
+        networks.ensure_built(self.backbone)
+        saving.check_saveable(self.backbone, "The network")
+        saving.check_saveable(self, "The model")
         with preset_directory.written_whole(preset_dir) as beside:
             safety.check_room(beside, self.variables)
             with averaged_weights(self, use_averages):
-                super().save_to_preset(beside, max_shard_size=max_shard_size)
+                saving.save_model(self, beside, max_shard_size)
 
     def save_task_weights(self, filepath):
         """Save the weights that are not in the backbone; no optimizer state."""
@@ -87,13 +90,11 @@ class GeneratorPresets:
             keras_elf.hub.HubError: (an `OSError`) if a download fails; it says what to do.
             TypeError: for unknown arguments.
         """
-        allowed = set(cls.__init__.__code__.co_varnames[1 : cls.__init__.__code__.co_argcount])
-        checks.no_unknown(f"{cls.__name__}.from_preset", kwargs, allowed | {"dtype", "name"})
         tokenizer = kwargs.get("preprocessor", True) is True
         path = local_directory(preset, load_weights, tokenizer, revision, weights)
-        if "://" not in path:
-            preset_directory.check_directory(path, load_weights, tokenizer)
-        return loaded(path, super().from_preset, load_weights, kwargs)
+        if "://" in path:
+            return super().from_preset(path, load_weights=load_weights, **kwargs)
+        return loading.load_model(cls, path, load_weights, kwargs)
 
 
 class BackbonePresets:
@@ -111,9 +112,11 @@ class BackbonePresets:
         Raises:
             ValueError: if the target cannot be written.
         """
+        saving.check_saveable(self, "The network")
         with preset_directory.written_whole(preset_dir) as beside:
             safety.check_room(beside, self.variables)
             super().save_to_preset(beside, max_shard_size=max_shard_size)
+            preset_directory.mark(beside)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, revision=None, weights="ema", **kwargs):
@@ -127,6 +130,6 @@ class BackbonePresets:
             # Another depth would load the first blocks of the network and say nothing.
             checks.no_unknown(f"{cls.__name__}.from_preset with its weights", kwargs, _NO_SIZES)
         path = local_directory(preset, load_weights, False, revision, weights)
-        if "://" not in path:
-            preset_directory.check_backbone(path, load_weights)
-        return loaded(path, super().from_preset, load_weights, kwargs)
+        if "://" in path:
+            return super().from_preset(path, load_weights=load_weights, **kwargs)
+        return loading.load_network(cls, path, load_weights, kwargs)

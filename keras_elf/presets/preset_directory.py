@@ -8,12 +8,14 @@ import shutil
 import tempfile
 
 from keras_elf.hub.cache import current_umask
-from keras_elf.presets import safety
+from keras_elf.presets import classes, safety
+from keras_elf.version import __version__
 
 CONFIG, TASK = "config.json", "task.json"
 WEIGHTS, SHARDS, TASK_WEIGHTS = "model.weights.h5", "model.weights.json", "task.weights.h5"
 VOCABULARY = "assets/tokenizer/vocabulary.spm"
-MANIFEST = "manifest.json"
+MANIFEST, METADATA = "manifest.json", "metadata.json"
+MARK = "keras_elf_version"
 # Directories being written now: the parts of a model save themselves into that of the whole.
 _OPEN = set()
 _OPTIONAL = (
@@ -62,9 +64,9 @@ def _check_target(target):
         return
     if not os.path.isdir(target):
         raise ValueError(f"`preset_dir` cannot be written: {target!r} is a file")
-    in_the_way = sorted({CONFIG, *_OPTIONAL, "metadata.json"} & set(os.listdir(target)))
-    ours = any(_is_ours(os.path.join(target, file)) for file in (CONFIG, "preprocessor.json"))
-    foreign = CONFIG in in_the_way and not _is_ours(os.path.join(target, CONFIG))
+    in_the_way = sorted({CONFIG, *_OPTIONAL, METADATA} & set(os.listdir(target)))
+    ours = _is_ours(target, CONFIG) or _is_ours(target, "preprocessor.json")
+    foreign = CONFIG in in_the_way and not _is_ours(target, CONFIG)
     if in_the_way and (foreign or not ours):
         raise ValueError(
             f"`preset_dir` {target!r} holds {in_the_way}, which belong to something else and "
@@ -72,24 +74,46 @@ def _check_target(target):
         )
 
 
-def _is_ours(path):
+def _is_ours(directory, file):
+    """Whether a file was written by this library: it holds a class of ours, or we marked it."""
+    content = _content(directory, file)
+    name = content.get("registered_name")
+    if isinstance(name, str) and name.startswith("keras_elf>"):
+        return True
+    return bool(name) and MARK in _content(directory, METADATA)
+
+
+def _content(directory, file):
     try:
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)["registered_name"].startswith("keras_elf>")
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return False
+        with open(os.path.join(directory, file), encoding="utf-8") as stream:
+            content = json.load(stream)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def mark(directory):
+    """Note in a preset's metadata that this library wrote it and may replace it."""
+    content = {**_content(directory, METADATA), MARK: __version__}
+    with open(os.path.join(directory, METADATA), "w", encoding="utf-8") as stream:
+        json.dump(content, stream, indent=4)
 
 
 def check_directory(path, load_weights=True, preprocessor=True):
-    """Raise `ValueError` unless `path` is a complete and harmless preset of an ELFGenerator.
+    """Raise `ValueError` unless `path` is a complete and harmless preset of a whole model.
 
     Args:
         path: str.
         load_weights: bool. Whether weights will be asked for. Defaults to `True`.
         preprocessor: bool. Whether the preset's preprocessor will be. Defaults to `True`.
+
+    Returns:
+        `(task, weight_files)`: what task.json holds, and the names of the files with the
+        weights that will be asked for.
     """
     _check_exists(path)
-    _expect(path, CONFIG, "keras_elf>ELFBackbone")
+    network = safety.read_json(path, CONFIG)
+    classes.check_network(network, CONFIG, path)
     if not os.path.lexists(os.path.join(path, TASK)):
         raise ValueError(
             f"The preset {path!r} is incomplete: without {TASK} it holds the network alone. "
@@ -97,8 +121,15 @@ def check_directory(path, load_weights=True, preprocessor=True):
             "`ELFBackbone.from_preset`; a checkpoint imported with `encoder=` (--encoder) gives a "
             "whole model"
         )
-    task = _expect(path, TASK, "keras_elf>ELFGenerator")
-    weight_files = _backbone_weight_files(path) if load_weights else []
+    task = safety.read_json(path, TASK)
+    inner = task["config"].get("backbone")
+    found = inner.get("registered_name") if isinstance(inner, dict) else inner
+    if found != network["registered_name"] or not isinstance(inner.get("config"), dict):
+        raise ValueError(
+            f"{TASK} in preset {path!r} holds the network {found!r}, expected "
+            f"{network['registered_name']!r} as in {CONFIG}"
+        )
+    weight_files = network_weight_files(path) if load_weights else []
     needed = []
     if load_weights and task["config"].get("encoder") is not None:
         needed.append(TASK_WEIGHTS)
@@ -117,22 +148,17 @@ def check_directory(path, load_weights=True, preprocessor=True):
     has_task_weights = os.path.isfile(os.path.join(path, TASK_WEIGHTS))
     weight_files += [TASK_WEIGHTS] * (load_weights and has_task_weights)
     safety.check_sizes(path, task, weight_files)
+    return task, weight_files
 
 
-def check_backbone(path, load_weights=True):
-    """The same as `check_directory` for an ELFBackbone alone."""
+def check_network(path, load_weights=True):
+    """The same as `check_directory` for a network alone; returns `(config, weight_files)`."""
     _check_exists(path)
-    config = _expect(path, CONFIG, "keras_elf>ELFBackbone")
-    weight_files = _backbone_weight_files(path) if load_weights else []
+    config = safety.read_json(path, CONFIG)
+    classes.check_network(config, CONFIG, path)
+    weight_files = network_weight_files(path) if load_weights else []
     safety.check_sizes(path, config, weight_files)
-
-
-def saved_policy(path):
-    """Name of the dtype policy that a backbone was saved under, or `None`."""
-    policy = safety.read_json(path, CONFIG)["config"].get("dtype")
-    if isinstance(policy, dict) and policy.get("class_name") == "DTypePolicy":
-        return policy.get("config", {}).get("name")
-    return policy if isinstance(policy, str) else None
+    return config, weight_files
 
 
 def _check_exists(path):
@@ -146,7 +172,8 @@ def _check_exists(path):
         safety.check_links(path)
 
 
-def _backbone_weight_files(path):
+def network_weight_files(path):
+    """Names of the files with the network's weights: one, or several shards."""
     if os.path.isfile(os.path.join(path, WEIGHTS)):
         return [WEIGHTS]
     if not os.path.isfile(os.path.join(path, SHARDS)):
@@ -167,14 +194,6 @@ def _backbone_weight_files(path):
     if missing or not names:
         raise ValueError(f"The preset {path!r} is incomplete: {missing or 'shards'} are missing")
     return sorted(names)
-
-
-def _expect(path, file, registered_name):
-    content = safety.read_json(path, file)
-    found = content.get("registered_name")
-    if found != registered_name:
-        raise ValueError(f"{file} in preset {path!r} holds {found!r}, expected {registered_name!r}")
-    return content
 
 
 def _move_into_place(beside, target):

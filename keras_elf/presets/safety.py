@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_elf import checks
+from keras_elf.presets import classes
 
 MAX_JSON_BYTES = 8 * 2**20
 MAX_VOCABULARY_BYTES = 64 * 2**20
@@ -74,12 +75,12 @@ def _check_values(content, file, path):
             _check_values(value, file, path)
     if not isinstance(content, dict):
         return
-    if "class_name" in content and not _known_class(content):
+    if "class_name" in content and not classes.is_known(content):
         name = content.get("registered_name") or content["class_name"]
         raise ValueError(
             f"{file} in preset {path!r} is refused: it asks for {name!r} of module "
-            f"{content.get('module')!r}, which is not a registered class. Import the module that "
-            "registers it first, if you trust the preset"
+            f"{content.get('module')!r}, which is not a registered class. "
+            f"{classes.where_to_find(content)}"
         )
     for key, value in content.items():
         if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value):
@@ -90,16 +91,6 @@ def _check_values(content, file, path):
         if key in _COUNTS:
             checks.integer(f"{key} in {file} of preset {path!r}", value, 1, MAX_LAYERS)
         _check_values(value, file, path)
-
-
-def _known_class(content):
-    registered = content.get("registered_name") or content["class_name"]
-    if not isinstance(registered, str):
-        return False
-    if keras.saving.get_registered_object(registered) is not None:
-        return True
-    # Keras finds its own by module, and refuses those of its functions that do things.
-    return str(content.get("module")).split(".")[0] == "keras"
 
 
 def check_room(directory, variables):
@@ -128,31 +119,41 @@ def _bits(dtype):
 def check_sizes(path, task, weight_files):
     """Raise `ValueError` if a preset asks for more weights than its files can hold.
 
+    Classes with a `parameter_count` of their arguments are asked here, before anything is
+    built; whatever they answer, `weight_budget` counts while the model is built.
+
     Args:
         path: str. The directory.
-        task: dict. Content of task.json, or of config.json for a backbone alone.
+        task: dict. Content of task.json, or of config.json for a network alone.
         weight_files: names of the files the weights are loaded from; empty for none.
     """
     network = task["config"].get("backbone", task)
     encoder = task["config"].get("encoder") or network["config"].get("tied_to")
-    declared = sum(_declared(part, path) for part in (network, encoder) if isinstance(part, dict))
-    stored = sum(os.path.getsize(os.path.join(path, file)) for file in weight_files)
-    # The smallest weights are two to a byte.
-    bound = 2 * stored if weight_files else MAX_PARAMETERS
-    if not 0 < declared <= bound:
-        held = f"its weights take {stored:,} bytes" if weight_files else f"the limit is {bound:,}"
+    limit, held = most_weights(path, weight_files)
+    counts = [_declared(part, path) for part in (network, encoder) if isinstance(part, dict)]
+    declared = [count for count in counts if count is not None]
+    if any(count <= 0 for count in declared) or sum(declared) > limit:
         raise ValueError(
-            f"The preset {path!r} is refused: its configuration asks for {declared:,} parameters, "
-            f"but {held}"
+            f"The preset {path!r} is refused: its configuration asks for {sum(declared):,} "
+            f"parameters, but {held}"
         )
 
 
+def most_weights(path, weight_files):
+    """`(limit, reason)`: the most weights that files can hold, or that are allowed without."""
+    if not weight_files:
+        return MAX_PARAMETERS, f"the limit is {MAX_PARAMETERS:,}"
+    stored = sum(os.path.getsize(os.path.join(path, file)) for file in weight_files)
+    # The smallest weights are two to a byte.
+    return 2 * stored, f"its weights take {stored:,} bytes"
+
+
 def _declared(serialized, path):
-    """Number of weights that a serialised layer asks for, where its class can tell."""
+    """Number of weights that a serialised layer asks for; `None` if its class cannot tell."""
     cls = keras.saving.get_registered_object(serialized.get("registered_name") or "")
     count = getattr(cls, "parameter_count", None)
-    if count is None:
-        return 0
+    if not callable(count):
+        return None
     config = serialized["config"]
     try:
         return count(**{k: v for k, v in config.items() if k not in ("name", "dtype")})
