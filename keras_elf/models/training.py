@@ -4,11 +4,19 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_elf.models import training_data
+from keras_elf.data import ResumableDataset
 from keras_elf.models.lora import check_optimizer
 from keras_elf.models.on_batch import OnBatch
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
-from keras_elf.training import TrainingRecipe, batch_size_of, batches_in_run, set_up_run
+from keras_elf.training import (
+    FitRun,
+    TrainingRecipe,
+    batch_size_of,
+    batches_in_run,
+    inputs,
+    running,
+    set_up_run,
+)
 from keras_elf.training.averages import adopt_averages, averaged_weights
 from keras_elf.training.state_guard import KeptState, state_given_back
 
@@ -19,7 +27,6 @@ class Training(OnBatch, KeptState):
     """Mixin of `ELFGenerator`: everything around the training step."""
 
     _data_epoch = 0
-    _skip_validation = False
     _automatic_recipe = False
 
     def compile(self, optimizer="auto", loss=None, *, metrics=None, **kwargs):
@@ -112,42 +119,35 @@ class Training(OnBatch, KeptState):
                 "float16 has too little range to train ELF. Use dtype='mixed_bfloat16' or "
                 f"'float32'. Received policy: {self.backbone.dtype_policy.name}"
             )
-        training_data.refuse_text(x)
+        inputs.refuse_text(x)
         split = kwargs.pop("validation_split", None)
-        if split and training_data.is_materialised(x):
-            x, validation_data = training_data.split_rows(training_data.to_rows(self, x), split)
-        if training_data.is_materialised(validation_data):
+        if split and inputs.is_materialised(x):
+            x, validation_data = inputs.split_rows(inputs.to_rows(self, x), split)
+        if inputs.is_materialised(validation_data):
             size = kwargs.pop("validation_batch_size", None) or batch_size
-            validation_data = training_data.evaluation_batches(self, validation_data, size)
+            validation_data = inputs.evaluation_batches(self, validation_data, size)
         served = None
-        if training_data.is_materialised(x):
+        if inputs.is_materialised(x):
             seed = 0 if self.seed is None else self.seed
-            x = training_data.training_batches(self, x, batch_size, seed, shuffle)
+            x = inputs.training_batches(self, x, batch_size, seed, shuffle)
             # Calls of `fit` go on through the orders of the rows, as the epochs of one call do.
-            x.epoch = max(self._data_epoch, kwargs.get("initial_epoch", 0))
+            x.skip_to(max(self._data_epoch, kwargs.get("initial_epoch", 0)))
             served, batch_size, shuffle = x, None, False
-        if getattr(x, "has_own_order", False):
+        if isinstance(x, ResumableDataset):
             shuffle = False
         check_optimizer(self)
         self._set_up_run(x, kwargs)
         self._start_averages()
-        self._skip_validation = False
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
         settings["validation_data"] = validation_data
-        callbacks = _listed(settings.pop("callbacks", None))
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
         try:
-            for callback in list(_members(callbacks)):
-                if hasattr(callback, "before_fit"):
-                    x = callback.before_fit(self, x, callbacks, settings)
-            with state_given_back(self):
-                return keras.Model.fit(self, x, callbacks=callbacks, **settings)
+            return FitRun(self, x, settings.pop("callbacks", None), settings).fit()
         finally:
-            for callback in _members(callbacks):
-                if hasattr(callback, "after_fit"):
-                    callback.after_fit()
             if served is not None:
-                self._data_epoch = served.epoch
+                served.on_epoch_end()
+                place = served.position
+                self._data_epoch = place["epoch"] + (place["batch"] > 0)
 
     def evaluate(self, x=None, *args, batch_size=None, **kwargs):
         """Losses of both branches under fixed draws, with the averaged weights.
@@ -164,16 +164,13 @@ class Training(OnBatch, KeptState):
         """
         if args:
             raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
-        if kwargs.get("_use_cached_eval_dataset"):  # This is `fit`'s validation.
-            if self._skip_validation:
-                return {}  # Somebody waits for `fit` to stop.
-            for callback in _members(_listed(kwargs.get("callbacks"))):
-                if hasattr(callback, "before_validation"):
-                    callback.before_validation()
-        training_data.refuse_text(x)
+        run = running(kwargs.get("callbacks"))  # Where this is `fit`'s validation.
+        if run is not None and not run.begin_validation():
+            return {}  # Somebody waits for `fit` to stop.
+        inputs.refuse_text(x)
         use_averages = kwargs.pop("use_averages", True)
-        if training_data.is_materialised(x):
-            x = training_data.evaluation_batches(self, x, batch_size)
+        if inputs.is_materialised(x):
+            x = inputs.evaluation_batches(self, x, batch_size)
             batch_size = None
         with averaged_weights(self, use_averages), state_given_back(self):
             state = self.evaluation_seed_generator.state
@@ -235,13 +232,3 @@ class Training(OnBatch, KeptState):
         optimizer = self.optimizer
         if hasattr(optimizer, "reset_average") and optimizer.built and optimizer.use_ema:
             optimizer.reset_average()
-
-
-def _listed(callbacks):
-    if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
-        return callbacks if callbacks is not None else []
-    return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-
-
-def _members(callbacks):
-    return getattr(callbacks, "callbacks", callbacks)
