@@ -76,11 +76,10 @@ class FitRun:
 
     def fit(self):
         """Call the hooks and Keras's `fit`; returns its `History`."""
+        if self._listed is not None:
+            # Its order is settled. Callbacks that need a run say so.
+            return keras.Model.fit(self.model, self.data, callbacks=self._listed, **self.settings)
         hooks = [c for c in self.callbacks if isinstance(c, FitCallback)]
-        if not hooks or self._listed is not None:
-            # Of a `CallbackList` the order is settled; callbacks that need a run say so.
-            callbacks = self.callbacks if self._listed is None else self._listed
-            return keras.Model.fit(self.model, self.data, callbacks=callbacks, **self.settings)
         with contextlib.ExitStack() as stack:
             stack.callback(self.clock.after_fit)
             self.clock.set_model(self.model)
@@ -90,9 +89,7 @@ class FitRun:
                 stack.callback(_leave, hook, self)
                 hook.run = self
                 hook.before_fit(self)
-            return keras.Model.fit(
-                self.model, self.data, callbacks=self.callbacks, **self.settings
-            )
+            return keras.Model.fit(self.model, self.data, callbacks=self.callbacks, **self.settings)
 
     def begin_validation(self):
         """Call the hooks; returns whether the validation is to take place."""

@@ -109,7 +109,9 @@ class TrainingLog(FitCallback):
             values["gradient_norm"] = float(ops.convert_to_numpy(optimizer.gradient_norm))
         # Keras's own optimizers read their schedules in batches.
         steps = clock.step if hasattr(optimizer, "gradient_norm") else clock.micro_step
-        rate = optimizer.learning_rate if self._schedule is None else self._schedule(max(steps - 1, 0))
+        rate = (
+            optimizer.learning_rate if self._schedule is None else self._schedule(max(steps - 1, 0))
+        )
         values["learning_rate"] = float(ops.convert_to_numpy(rate))
         now = time.monotonic()
         batches = clock.micro_step - self._marked_step
