@@ -81,10 +81,14 @@ def public_classes():
 
 # Bases without a configuration of their own, and what is made by code alone.
 UNREGISTERED = {
+    "FitCallback",
+    "FitRun",
     "GenerationState",
     "MaskedTokenModel",
     "ParameterAveraging",
     "PositionTracker",
+    "ResumableDataset",
+    "RunClock",
     "SampleNoise",
     "Sampler",
     "SamplingState",

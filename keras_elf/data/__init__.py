@@ -6,12 +6,13 @@ feeds every backend. Importing it costs NumPy and Keras alone.
 
 from keras_elf.data.batches import TokenBatches
 from keras_elf.data.bible import king_james_verses
-from keras_elf.data.dataset import PositionTracker, TextDataset
+from keras_elf.data.dataset import TextDataset
 from keras_elf.data.decode import decode_texts
 from keras_elf.data.encode import encode_texts, special_token_ids, to_token_ids
 from keras_elf.data.loading import load_dataset
 from keras_elf.data.packing import pack_documents
 from keras_elf.data.prefetch import prefetch
+from keras_elf.data.resumable import PositionTracker, ResumableDataset
 from keras_elf.data.rows import check_token_ids, cut_at_end, make_rows, strip_prefix
 from keras_elf.data.tfds_writer import write_tfds
 from keras_elf.data.tokenizers import train_sentencepiece
@@ -19,6 +20,7 @@ from keras_elf.data.wordnet import wordnet_definitions
 
 __all__ = [
     "PositionTracker",
+    "ResumableDataset",
     "TextDataset",
     "TokenBatches",
     "check_token_ids",

@@ -1,21 +1,24 @@
 """Shuffled batches of fixed size, for `fit` on every backend."""
 
-import keras
+import zlib
+
 import numpy as np
 
 from keras_elf import checks
+from keras_elf.data.resumable import ResumableDataset
+
+SAMPLED_ROWS = 1024
 
 
-class TokenBatches(keras.utils.PyDataset):
+class TokenBatches(ResumableDataset):
     """Serves rows as dicts of NumPy arrays, in batches of one size and in a seeded order.
 
     A batch of another size would make a compiled training step compile again, so the rows that
     do not fill a last batch are left out of the epoch; as every epoch has an order of its own,
-    they are others each time. An epoch's order depends on `seed` and `epoch` alone: setting
-    `epoch` resumes a run where it stood.
+    they are others each time. An epoch's order depends on `seed` and the number of the epoch alone.
 
-    `fit` shuffles the order of a dataset's batches once more, by Python's global random state:
-    pass `fit(..., shuffle=False)` where the very order of the batches matters.
+    `ELFGenerator.fit` takes it as it is; Keras's own `fit` needs `shuffle=False`, or it shuffles
+    the batches once more, by Python's global random state.
 
     Args:
         arrays: dict of arrays with equal first dimensions, the rows, as
@@ -54,35 +57,44 @@ class TokenBatches(keras.utils.PyDataset):
                 f"(`batch_size={self.batch_size}`). Use a smaller `batch_size`, more text, or "
                 "`drop_remainder=False`."
             )
-        self.epoch = 0
-
-    @property
-    def epoch(self):
-        """Number of the epoch being served; it decides the order of the rows."""
-        return self._epoch
-
-    @epoch.setter
-    def epoch(self, value):
-        self._epoch = checks.integer("epoch", value, minimum=0)
-        if self.shuffle:
-            rng = np.random.default_rng([self.seed, self._epoch])
-            self._order = rng.permutation(self.num_rows)
-        else:
-            self._order = np.arange(self.num_rows)
-
-    def __len__(self):
         full, rest = divmod(self.num_rows, self.batch_size)
-        return full if self.drop_remainder or not rest else full + 1
+        self.batches_per_epoch = full if self.drop_remainder or not rest else full + 1
+        self._order = None, None
 
-    def __getitem__(self, index):
-        if not 0 <= index < len(self):
-            raise IndexError(f"Batch {index} is out of range [0, {len(self)}).")
-        rows = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+    def batch_of(self, epoch, batch):
+        """A batch by its epoch and its number in it."""
+        rows = self._rows_in_order(epoch)[batch * self.batch_size : (batch + 1) * self.batch_size]
         return {name: array[rows] for name, array in self.arrays.items()}
 
-    def on_epoch_end(self):
-        """Go on to the next epoch's order."""
-        self.epoch += 1
+    def fingerprint(self):
+        """Settings and a checksum of at most about a thousand of the rows."""
+        names = ("num_rows", "batch_size", "shuffle", "seed", "drop_remainder")
+        return {
+            "kind": type(self).__name__,
+            "batches": self.batches_per_epoch,
+            **{name: getattr(self, name) for name in names},
+            "rows": _checksum(self.arrays),
+        }
+
+    def _rows_in_order(self, epoch):
+        known, order = self._order
+        if known != epoch:
+            order = np.arange(self.num_rows)
+            if self.shuffle:
+                order = np.random.default_rng([self.seed, epoch]).permutation(self.num_rows)
+            # Replaced whole: workers may be reading the old one.
+            self._order = epoch, order
+        return order
+
+
+def _checksum(arrays):
+    total = 0
+    for name in sorted(arrays):
+        array = arrays[name]
+        rows = array[:: max(1, len(array) // SAMPLED_ROWS)]
+        label = f"{name} {array.shape} {array.dtype}"
+        total = zlib.crc32(np.ascontiguousarray(rows).tobytes(), zlib.crc32(label.encode(), total))
+    return total
 
 
 def _rows(arrays):

@@ -1,9 +1,10 @@
 """Text encoders with one interface: `(token ids, attention mask) -> latents`."""
 
+import importlib
+
 from keras_elf.encoders.latent_encoder import LatentEncoder
 from keras_elf.encoders.latent_statistics import latent_statistics
 from keras_elf.encoders.masks import encoder_attention_mask
-from keras_elf.encoders.pretraining import MaskedTokenModel, pretrain
 from keras_elf.encoders.t5_encoder import T5Encoder
 from keras_elf.encoders.tables import GaussianTable, LearnedTable
 from keras_elf.encoders.text_encoder import TextEncoder
@@ -21,3 +22,12 @@ __all__ = [
     "latent_statistics",
     "pretrain",
 ]
+
+# Pretraining is training, a layer above this one: it is looked up when it is asked for.
+_PRETRAINING = ("MaskedTokenModel", "pretrain")
+
+
+def __getattr__(name):
+    if name in _PRETRAINING:
+        return getattr(importlib.import_module("keras_elf.training.pretraining"), name)
+    raise AttributeError(f"module 'keras_elf.encoders' has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_elf.models import training_data
+from keras_elf.training import inputs
 from keras_elf.training.arguments import (
     refuse_float16,
     refuse_targets,
@@ -50,9 +50,9 @@ class OnBatch:
             batch_size: int. Rows a step, for `x` in memory. Defaults to `32`.
             **kwargs: as in `keras.Model.predict`.
         """
-        training_data.refuse_text(x)
+        inputs.refuse_text(x)
         check = BatchCheck.of(self)
-        if training_data.is_materialised(x):
+        if inputs.is_materialised(x):
             x, _ = _one_batch(self, x)
             check = None
         else:

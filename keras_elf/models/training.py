@@ -2,16 +2,19 @@
 
 import keras
 
-from keras_elf.models import training_data
+from keras_elf.data import ResumableDataset
 from keras_elf.models.lora import check_optimizer
 from keras_elf.models.on_batch import OnBatch
 from keras_elf.optimizers import AdamW, Muon, WarmupSchedule
 from keras_elf.training import (
+    FitRun,
     TrainingRecipe,
     batch_size_of,
     batches_in_run,
+    inputs,
     kept_weights,
     run_checks,
+    running,
     set_up_run,
 )
 from keras_elf.training.arguments import (
@@ -38,7 +41,6 @@ class Training(OnBatch, KeptState):
     """Mixin of `ELFGenerator`: everything around the training step."""
 
     _data_epoch = 0
-    _skip_validation = False
     _automatic_recipe = False
     _in_fit = False
 
@@ -141,10 +143,10 @@ class Training(OnBatch, KeptState):
         refuse_targets(kwargs)
         refuse_float16(self)
         warn_of_unfrozen_encoder(self)
-        training_data.refuse_text(x)
-        if not training_data.is_materialised(x):
+        inputs.refuse_text(x)
+        if not inputs.is_materialised(x):
             refuse_for_streams(kwargs)
-        x = training_data.with_weights(self, x, kwargs.pop("sample_weight", None))
+        x = inputs.with_weights(self, x, kwargs.pop("sample_weight", None))
         split = kwargs.pop("validation_split", None)
         if split:
             if validation_data is not None:
@@ -152,54 +154,53 @@ class Training(OnBatch, KeptState):
                     "Only one of `validation_split` and `validation_data` may be given. Received "
                     f"validation_split={split} and validation_data"
                 )
-            x, validation_data = training_data.split_rows(training_data.to_rows(self, x), split)
+            x, validation_data = inputs.split_rows(inputs.to_rows(self, x), split)
         validation_check = None
-        if training_data.is_materialised(validation_data):
+        if inputs.is_materialised(validation_data):
             size = kwargs.pop("validation_batch_size", None) or batch_size
-            validation_data = training_data.evaluation_batches(self, validation_data, size)
+            validation_data = inputs.evaluation_batches(self, validation_data, size)
         elif validation_data is not None:
-            training_data.refuse_text(validation_data)
+            inputs.refuse_text(validation_data)
             validation_check = BatchCheck.of(self)
             validation_data = checked(validation_check, validation_data)
         served = check = None
-        if not training_data.is_materialised(x):
+        if not inputs.is_materialised(x):
             check = BatchCheck.of(self)
             shuffle = shuffle and isinstance(x, keras.utils.PyDataset)  # Others have an order.
         else:
             seed = 0 if self.seed is None else self.seed
-            x = training_data.training_batches(self, x, batch_size, seed, shuffle)
+            x = inputs.training_batches(self, x, batch_size, seed, shuffle)
             # Calls of `fit` go on through the orders of the rows, as the epochs of one call do.
-            x.epoch = max(self._data_epoch, kwargs.get("initial_epoch", 0))
+            x.skip_to(max(self._data_epoch, kwargs.get("initial_epoch", 0)))
             served, batch_size, shuffle = x, None, False
-        if getattr(x, "has_own_order", False):
+        if isinstance(x, ResumableDataset):
             shuffle = False
         check_optimizer(self)
         self._set_up_run(x, kwargs)
         self._start_averages()
-        self._skip_validation = False
         settings = {"batch_size": batch_size, "shuffle": shuffle, **kwargs}
         settings["validation_data"] = validation_data
-        callbacks = _listed(settings.pop("callbacks", None))
-        run_checks.refuse_swapping(self, _members(callbacks))
         # keras_hub's own `fit` would map the preprocessor over the data as a TensorFlow graph.
         self._in_fit, self._told_of_short_run = True, False
         try:
-            for callback in list(_members(callbacks)):
-                if hasattr(callback, "before_fit"):
-                    x = callback.before_fit(self, x, callbacks, settings)
+            run = FitRun(self, x, settings.pop("callbacks", None), settings)
+            run_checks.refuse_swapping(self, run.callbacks)
             accumulation = run_checks.AccumulationWatch(self, x, settings)
-            x = x if check is None else checked(check, x)
-            with own_errors(check, validation_check), state_given_back(self):
-                history = keras.Model.fit(self, x, callbacks=callbacks, **settings)
+
+            def train(data, **settings):
+                data = data if check is None else checked(check, data)
+                with own_errors(check, validation_check), state_given_back(self):
+                    return keras.Model.fit(self, data, **settings)
+
+            history = run.fit(train)
             accumulation.after()
             return history
         finally:
             self._in_fit = False
-            for callback in _members(callbacks):
-                if hasattr(callback, "after_fit"):
-                    callback.after_fit()
             if served is not None:
-                self._data_epoch = served.epoch
+                served.on_epoch_end()
+                place = served.position
+                self._data_epoch = place["epoch"] + (place["batch"] > 0)
 
     def evaluate(self, x=None, *args, batch_size=None, **kwargs):
         """Losses of both branches under fixed draws, with the averaged weights.
@@ -218,19 +219,17 @@ class Training(OnBatch, KeptState):
         """
         if args:
             raise TypeError("`evaluate` takes only `x` by position: the text is its own target.")
-        if kwargs.get("_use_cached_eval_dataset"):  # This is `fit`'s validation.
-            if self._skip_validation:
-                return {}  # Somebody waits for `fit` to stop.
-            for callback in _members(_listed(kwargs.get("callbacks"))):
-                if hasattr(callback, "before_validation"):
-                    callback.before_validation()
-        run_checks.refuse_swapping(self, _members(_listed(kwargs.get("callbacks"))))
+        run = running(kwargs.get("callbacks"))  # Where this is `fit`'s validation.
+        if run is not None and not run.begin_validation():
+            return {}  # Somebody waits for `fit` to stop.
+        if run is None:
+            run_checks.refuse_swapping(self, kwargs.get("callbacks"))
         refuse_targets(kwargs)
-        training_data.refuse_text(x)
+        inputs.refuse_text(x)
         use_averages, check = kwargs.pop("use_averages", True), None
-        if training_data.is_materialised(x):
-            x = training_data.with_weights(self, x, kwargs.pop("sample_weight", None))
-            x = training_data.evaluation_batches(self, x, batch_size)
+        if inputs.is_materialised(x):
+            x = inputs.with_weights(self, x, kwargs.pop("sample_weight", None))
+            x = inputs.evaluation_batches(self, x, batch_size)
             batch_size = None
         elif not kwargs.get("_use_cached_eval_dataset"):
             refuse_for_streams(kwargs)
@@ -306,13 +305,3 @@ class Training(OnBatch, KeptState):
             optimizer.build(self.trainable_variables)
         if not trained_share(self):
             restart_averages(self)
-
-
-def _listed(callbacks):
-    if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
-        return callbacks if callbacks is not None else []
-    return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-
-
-def _members(callbacks):
-    return getattr(callbacks, "callbacks", callbacks)

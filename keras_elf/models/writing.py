@@ -298,10 +298,10 @@ class Writing:
         return length
 
     def _text_rows(self, inputs):
-        from keras_elf.models import training_data
+        from keras_elf.training import inputs as fit_inputs
 
         inputs = [inputs] if isinstance(inputs, str) else inputs
-        return training_data.to_rows(self, inputs)
+        return fit_inputs.to_rows(self, inputs)
 
     def _require_preprocessor(self, method):
         if self.preprocessor is None:

@@ -11,11 +11,13 @@ def refuse_swapping(model, callbacks):
 
     Args:
         model: a compiled `keras.Model`.
-        callbacks: list of callbacks.
+        callbacks: `None`, a callback, a list of them or a `CallbackList`.
     """
     optimizer = getattr(model, "optimizer", None)
     if not hasattr(optimizer, "average_pairs"):
         return
+    callbacks = getattr(callbacks, "callbacks", callbacks) or ()
+    callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     if any(isinstance(callback, keras.callbacks.SwapEMAWeights) for callback in callbacks):
         raise ValueError(
             "`keras.callbacks.SwapEMAWeights` does not fit this optimizer "

@@ -17,11 +17,11 @@ from keras_elf.callbacks import (
     SampleText,
     StopOnNaN,
     TrainingLog,
-    archive,
 )
-from keras_elf.callbacks.clock import RunClock
-from keras_elf.callbacks.event_file import EventFile, _masked
-from keras_elf.callbacks.records import RecordFile
+from keras_elf.training import RunClock
+from keras_elf.training.callbacks import archive
+from keras_elf.training.callbacks.event_file import EventFile, _masked
+from keras_elf.training.callbacks.records import RecordFile
 
 pytestmark = pytest.mark.backend_free
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from keras_elf.callbacks import ResumableCheckpoint, archive
+from keras_elf.callbacks import ResumableCheckpoint
+from keras_elf.training.callbacks import archive
 from tests.callbacks import killed_run
 from tests.models import small
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf.callbacks import ResumableCheckpoint, SampleText, state
+from keras_elf.callbacks import ResumableCheckpoint, SampleText
 from keras_elf.objectives import ELFObjective
 from keras_elf.optimizers import AdamW, WarmupSchedule
+from keras_elf.training.callbacks import state
 from tests.callbacks import runs
 from tests.callbacks.runs import BATCHES, DROPOUT, Curve
 from tests.models import small
@@ -101,7 +102,7 @@ class Skipping(keras.utils.PyDataset):
         return self.batches[index]
 
     def skip_to(self, epoch, batch):
-        self.batches.epoch = epoch
+        self.batches.skip_to(epoch)
         self.position = {"epoch": epoch, "batch": batch}
 
 

@@ -186,7 +186,7 @@ def test_a_nan_in_the_denoising_head(shared, tmp_path, every):
     newest = ResumableCheckpoint(tmp_path)
     assert newest.restore(shared.model) == {"step": 6, "epoch": 1, "batch": 1}
     data = shared.batches(seed=1)
-    data.epoch = 2
+    data.skip_to(1)
     with np.load(tmp_path / "non-finite-step-7.npz") as batch:
         assert np.array_equal(batch["token_ids"], data[1]["token_ids"])
         assert set(batch) == {"token_ids", "is_cond", "is_valid"}

@@ -1,10 +1,10 @@
 """Weights that change outside training: averages must follow them or step aside."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_elf.data import TokenBatches
 from keras_elf.models import averaged_weights
 from keras_elf.optimizers import AdamW
 from keras_elf.training import averages as averages_module
@@ -85,16 +85,19 @@ def test_replaced_layers_warn_and_leave_the_raw_weights():
 
 def test_calls_of_fit_go_on_through_the_orders(monkeypatch):
     model, epochs = trained(), []
+    batch_of = TokenBatches.batch_of
 
-    def fit(self, x, **kwargs):
-        epochs.append(x.epoch)
-        x.on_epoch_end()
+    def recorded(self, epoch, batch):
+        epochs[-1].add(epoch)
+        return batch_of(self, epoch, batch)
 
-    monkeypatch.setattr(keras.Model, "fit", fit)
+    monkeypatch.setattr(TokenBatches, "batch_of", recorded)
     ids = np.ones((6, 5), "int32")
     for _ in range(3):
-        model.fit(ids, batch_size=4)
-    assert epochs == [0, 1, 2]
+        epochs.append(set())
+        model.fit(ids, batch_size=4, epochs=2, initial_epoch=1, verbose=0)
+    # The last calls start where the epochs of the ones before have ended.
+    assert epochs == [{1}, {2}, {3}]
 
 
 def test_a_file_name_is_not_a_text():

@@ -10,8 +10,8 @@ import pytest
 import keras_elf.layers as layers
 from keras_elf.encoders import LearnedTable, T5Encoder, TransformerEncoder
 from keras_elf.encoders.latent_encoder import LatentEncoder
-from keras_elf.encoders.pretraining import MaskedTokenModel
 from keras_elf.models import ELFGenerator
+from keras_elf.training.pretraining import MaskedTokenModel
 from tests.models import small
 
 WIDTH = 16

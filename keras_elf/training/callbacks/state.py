@@ -6,12 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_elf.callbacks.clock import synchronise
+from keras_elf.training.callbacks.fit_callback import synchronise
 
 SECTIONS = ("model", "optimizer", "metrics")
-# What changes the losses, of a generator's configuration.
+# What changes the losses, of a model's configuration.
 SETTINGS = ("backbone", "encoder", "objective", "latent_mean", "latent_std")
-SETTINGS = (*SETTINGS, "label_drop_probability", "loss_on_padding")
+SETTINGS = (*SETTINGS, "label_drop_probability", "loss_on_padding", "mask_probability")
 
 
 def sections(model):
@@ -118,7 +118,7 @@ def settings(model):
         **{name: config.get(name) for name in SETTINGS},
         "class of optimizer": optimizer["class_name"],
         "optimizer": optimizer["config"],
-        "policy": model.backbone.dtype_policy.name,
+        "policy": model.dtype_policy.name,
     }
     return json.loads(json.dumps(_nameless(found), default=str))
 

@@ -8,14 +8,14 @@ import warnings
 import keras
 
 from keras_elf import checks
-from keras_elf.callbacks import state
-from keras_elf.callbacks.checkpoint_directory import CheckpointDirectory
-from keras_elf.callbacks.clock import StepCallback, is_due
+from keras_elf.training.callbacks import state
+from keras_elf.training.callbacks.checkpoint_directory import CheckpointDirectory
+from keras_elf.training.callbacks.fit_callback import FitCallback, is_due
 from keras_elf.version import __version__
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ResumableCheckpoint(StepCallback):
+class ResumableCheckpoint(FitCallback):
     """Saves a run so that it can go on, in another process, as if it had never stopped.
 
     A checkpoint holds the weights, the optimizer with its averages, the state of every seed
@@ -27,12 +27,10 @@ class ResumableCheckpoint(StepCallback):
     a process that is killed at any moment leaves the last good one whole, and loses what came
     after it. Nothing is ever saved that holds a NaN or an infinity.
 
-    Data must be such that their position can be set: text, ids or arrays in memory,
-    `keras_elf.data.TokenBatches`, or a `keras.utils.PyDataset` with `position` (a dict with
-    `epoch`) and `skip_to(epoch, batch)`, of which `dataset[i]` is batch i of the epoch after
-    `skip_to(epoch, 0)`. Keras's own shuffling of a dataset's batches, which no seed of the
-    dataset governs, is switched off, and so are its `workers`: they run ahead into the next
-    epoch. Not saved: the state of other callbacks.
+    Data must be such that their position can be set: text, ids or arrays in memory, or what
+    `keras_elf.data.ResumableDataset` describes. Keras's own shuffling of a dataset's batches,
+    which no seed of the dataset governs, is switched off, and so are its `workers`: they run
+    ahead into the next epoch. Not saved: the state of other callbacks.
 
     Example:
 
@@ -137,8 +135,8 @@ class ResumableCheckpoint(StepCallback):
             self._requested = False
             self.save()
 
-    def before_fit(self, model, x, callbacks, settings):
-        x = super().before_fit(model, x, callbacks, settings)
+    def before_fit(self, run):
+        model = run.model
         self._files.acquire()
         self._requested = False
         self._data = self.clock.data.fingerprint()
@@ -148,18 +146,16 @@ class ResumableCheckpoint(StepCallback):
             self._settings = state.settings(model)
             self._history = []
             self._refuse_foreign_checkpoints()
-            return x
+            return
         if self._restored_model is not model:
             raise ValueError("The checkpoint was restored into another model than this one.")
         manifest, arrays = self._restored
         self._compare(manifest["data"], self._data, self.directory, "data")
-        self.clock.resume(manifest["position"], settings)
+        run.resume(manifest["position"])
         self._history = copy.deepcopy(manifest["history"])
         self._own = True
-        return x
 
-    def after_fit(self):
-        super().after_fit()
+    def after_fit(self, run):
         self._restored = self._restored_model = None
         self._files.release()
 
@@ -189,8 +185,7 @@ class ResumableCheckpoint(StepCallback):
             self._generators = None
         super().on_train_batch_begin(batch, logs)
 
-    def before_validation(self):
-        """Called by `ELFGenerator.fit` before it validates."""
+    def before_validation(self, run):
         # The validation of an epoch that was stopped half way would replace its running means,
         # and on PyTorch draw from the generator of the dropout.
         means = state.collect(self.model, only=("metrics",))
@@ -269,8 +264,7 @@ class ResumableCheckpoint(StepCallback):
 
     def _refuse_foreign_checkpoints(self):
         newest = self._files.newest_number()
-        self.clock.on_train_begin()
-        if newest >= 0 and (not self._own or newest > self.clock.micro_step):
+        if newest >= 0 and (not self._own or newest > self.clock.read_step()):
             raise ValueError(
                 f"`directory` {self.directory} holds checkpoints of an earlier run. Pass "
                 "resume=True to go on from them, or use another directory."

@@ -4,7 +4,7 @@ import pathlib
 
 import filelock
 
-from keras_elf.callbacks import archive
+from keras_elf.training.callbacks import archive
 from keras_elf.version import __version__
 
 FORMAT = 1

@@ -6,16 +6,16 @@ import time
 import keras
 
 from keras_elf import checks
-from keras_elf.callbacks.clock import StepCallback, is_due
-from keras_elf.callbacks.records import RecordFile
 from keras_elf.training.averages import averages_in_use
+from keras_elf.training.callbacks.fit_callback import FitCallback, is_due
+from keras_elf.training.callbacks.records import RecordFile
 
 OPTIONS = ("num_steps", "sampler", "guidance_scale", "self_cond_guidance_scale", "length")
 OPTIONS = (*OPTIONS, "batch_size", "use_averages")
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class SampleText(StepCallback):
+class SampleText(FitCallback):
     """Writes text, each so many optimizer steps, with the weights that `generate` uses.
 
     Training does not notice: no seed of its own is used and the weights come back bit by bit.
@@ -71,12 +71,9 @@ class SampleText(StepCallback):
         self.path = None if path is None else pathlib.Path(path)
         self._records = None
 
-    def before_fit(self, model, x, callbacks, settings):
-        names = ("sampler", "num_steps", "guidance_scale", "self_cond_guidance_scale", "length")
-        found = model._generation_settings(*(self.options.get(name) for name in names))
-        if self.inputs is not None:
-            model._condition_rows(self.inputs, None, found)
-        return super().before_fit(model, x, callbacks, settings)
+    def before_fit(self, run):
+        run.require(self, "check_sampling")
+        run.model.check_sampling(self.inputs, **self.options)
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
@@ -108,8 +105,7 @@ class SampleText(StepCallback):
             record = {"step": step, "epoch": self.clock.epoch, "texts": texts, "seconds": seconds}
             self._records.append(record)
 
-    def after_fit(self):
-        super().after_fit()
+    def after_fit(self, run):
         if self._records is not None:
             self._records.close()
             self._records = None

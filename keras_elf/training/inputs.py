@@ -5,9 +5,9 @@ import numpy as np
 
 from keras_elf import checks
 from keras_elf.data import TokenBatches, check_token_ids
-from keras_elf.training import default_batch_size
 from keras_elf.training.arguments import WeightedBatches
 from keras_elf.training.batch_checks import check_weights
+from keras_elf.training.run_length import default_batch_size
 
 KEYS = ("token_ids", "is_cond", "is_valid")
 

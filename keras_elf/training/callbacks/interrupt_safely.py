@@ -6,14 +6,14 @@ import threading
 
 import keras
 
-from keras_elf.callbacks.clock import StepCallback
-from keras_elf.callbacks.resumable_checkpoint import ResumableCheckpoint
+from keras_elf.training.callbacks.fit_callback import FitCallback
+from keras_elf.training.callbacks.resumable_checkpoint import ResumableCheckpoint
 
 SIGNALS = ("SIGINT", "SIGTERM")
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class InterruptSafely(StepCallback):
+class InterruptSafely(FitCallback):
     """On Ctrl-C finishes the step, saves, ends `fit`, and says how to go on.
 
     SIGTERM, by which cluster schedulers announce that a machine is to be taken away, does the
@@ -39,15 +39,13 @@ class InterruptSafely(StepCallback):
         self.interrupted = False
         self._previous = {}
 
-    def before_fit(self, model, x, callbacks, settings):
-        found = [c for c in callbacks if isinstance(c, ResumableCheckpoint)]
-        if not found:
+    def before_fit(self, run):
+        self._checkpoint, self.interrupted = run.find(ResumableCheckpoint), False
+        if self._checkpoint is None:
             raise ValueError(
                 "`InterruptSafely` needs a `ResumableCheckpoint` among the callbacks: it saves "
                 "where training stops."
             )
-        self._checkpoint, self.interrupted = found[0], False
-        return super().before_fit(model, x, callbacks, settings)
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
@@ -67,8 +65,7 @@ class InterruptSafely(StepCallback):
             saved = self._checkpoint.last_saved
             self._say(f"Stopped at step {self.clock.step}; saved {saved}. To go on: {hint}")
 
-    def after_fit(self):
-        super().after_fit()
+    def after_fit(self, run):
         self._give_back()
 
     def get_config(self):
@@ -78,8 +75,7 @@ class InterruptSafely(StepCallback):
         self._give_back()
         self.interrupted = True
         self._checkpoint.request()
-        self.model._skip_validation = True
-        self.model.stop_training = True
+        self.run.stop(skip_validation=True)
         self._say("Finishing the step and saving. Once more to abort at once.")
 
     def _give_back(self):

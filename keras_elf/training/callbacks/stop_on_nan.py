@@ -9,15 +9,15 @@ from keras import ops
 
 from keras_elf import checks
 from keras_elf.atomic_file import replaced
-from keras_elf.callbacks import state
-from keras_elf.callbacks.clock import StepCallback, is_due, synchronise
-from keras_elf.callbacks.resumable_checkpoint import ResumableCheckpoint
+from keras_elf.training.callbacks import state
+from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
+from keras_elf.training.callbacks.resumable_checkpoint import ResumableCheckpoint
 
 LISTED = 5
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class StopOnNaN(StepCallback):
+class StopOnNaN(FitCallback):
     """Stops training once a loss or the gradient norm is NaN or infinite, with a report.
 
     The device itself notes the first step at which each loss and the gradient norm (for
@@ -54,11 +54,10 @@ class StopOnNaN(StepCallback):
         self.error = checks.choice("error", error, (True, False))
         self.report = None
 
-    def before_fit(self, model, x, callbacks, settings):
-        found = [c for c in callbacks if isinstance(c, ResumableCheckpoint)]
-        self._checkpoint = found[0] if found else None
+    def before_fit(self, run):
+        run.require(self, "step_report")
+        self._checkpoint = run.find(ResumableCheckpoint)
         self.report = None
-        return super().before_fit(model, x, callbacks, settings)
 
     def after_step(self, before, step):
         if is_due(self.every_n_steps, before, step):
@@ -85,8 +84,7 @@ class StopOnNaN(StepCallback):
         if self.error:
             raise FloatingPointError(message)
         print(message, flush=True)
-        self.model._skip_validation = True
-        self.model.stop_training = True
+        self.run.stop(skip_validation=True)
 
     def _failed(self):
         """Dict from name to the batch, counted as `clock.micro_step`, that it failed at first."""

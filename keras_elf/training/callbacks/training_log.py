@@ -7,9 +7,9 @@ import keras
 from keras import ops
 
 from keras_elf import checks
-from keras_elf.callbacks.clock import StepCallback, is_due, synchronise
-from keras_elf.callbacks.event_file import EventFile
-from keras_elf.callbacks.records import RecordFile
+from keras_elf.training.callbacks.event_file import EventFile
+from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
+from keras_elf.training.callbacks.records import RecordFile
 
 
 def columns(losses):
@@ -21,7 +21,7 @@ def columns(losses):
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class TrainingLog(StepCallback):
+class TrainingLog(FitCallback):
     """Logs what the objective reports, gradient norm, learning rate and tokens a second.
 
     Losses are those of the very step, not the means over the epoch that Keras reports. The
@@ -60,6 +60,10 @@ class TrainingLog(StepCallback):
         self.every_n_steps = checks.integer("every_n_steps", every_n_steps, minimum=1)
         self._table = self._events = None
 
+    def before_fit(self, run):
+        run.require(self, "step_report")
+        self._schedule = schedule_of(run.model.optimizer)
+
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
         step = self.clock.step
@@ -86,8 +90,7 @@ class TrainingLog(StepCallback):
         if self._logged != self.clock.step or validation:
             self._log(validation)
 
-    def after_fit(self):
-        super().after_fit()
+    def after_fit(self, run):
         for target in (self._table, self._events):
             if target is not None:
                 target.close()
@@ -109,7 +112,10 @@ class TrainingLog(StepCallback):
             values["gradient_norm"] = float(ops.convert_to_numpy(optimizer.gradient_norm))
         # Keras's own optimizers read their schedules in batches.
         steps = clock.step if hasattr(optimizer, "gradient_norm") else clock.micro_step
-        values["learning_rate"] = learning_rate(optimizer, steps)
+        rate = (
+            optimizer.learning_rate if self._schedule is None else self._schedule(max(steps - 1, 0))
+        )
+        values["learning_rate"] = float(ops.convert_to_numpy(rate))
         now = time.monotonic()
         batches = clock.micro_step - self._marked_step
         if batches and now > self._marked_time:
@@ -128,12 +134,15 @@ class TrainingLog(StepCallback):
         self._marked_step, self._marked_time = self.clock.micro_step, time.monotonic()
 
 
-def learning_rate(optimizer, step):
-    """The learning rate of the step that made the optimizer's count `step`."""
-    rate = optimizer._learning_rate
-    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
-        return float(ops.convert_to_numpy(rate(max(step - 1, 0))))
-    return float(ops.convert_to_numpy(optimizer.learning_rate))
+def schedule_of(optimizer):
+    """The optimizer's learning-rate schedule, or `None`: its own rate is that of the next step."""
+    try:
+        config = optimizer.get_config()["learning_rate"]
+    except NotImplementedError:  # A schedule without a `get_config`.
+        return None
+    if not isinstance(config, dict):
+        return None
+    return keras.optimizers.schedules.deserialize(config)
 
 
 def _path(name, value):
