@@ -5,9 +5,13 @@ is loaded on first use.
 """
 
 import importlib
+import os
 
 from keras_elf.presets.published import register_published
 from keras_elf.version import __version__
+
+# TensorFlow, which keras_hub loads where it is installed, prints notices about itself.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 _MODULES = (
     "callbacks",

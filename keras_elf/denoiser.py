@@ -1,5 +1,6 @@
 """The contract between a network and everything that trains it, samples from it or saves it."""
 
+import functools
 import inspect
 
 import keras
@@ -114,7 +115,7 @@ def hidden_states(
     Args:
         signals: dict of the further values of these rows, or `None`.
     """
-    options = {"signals": signals} if signals else {}
+    options = {"signals": signals} if signals and getattr(network, "signals", None) else {}
     return network.hidden_states(
         z,
         t,
@@ -161,31 +162,49 @@ def check_names(network):
         raise ValueError(f"`hidden_states` of {name} must take the arguments {missing}")
 
 
+def ensure_built(network):
+    """Call a network once where some of its layers have no variables yet.
+
+    Networks of one's own may make their variables at the first call. Weights can only be
+    stored, loaded and trained after it.
+    """
+    if not _is_built(network):
+        z, one = ops.zeros((1, 2, network.latent_dim)), ops.ones((1,))
+        _outputs(network, z, one, z)
+        # Called by its methods alone, it would never be told.
+        network.built = True
+
+
 def check_shapes(network):
     """Build `network` and raise `ValueError` if an output has another shape than it must.
 
-    A network whose layers are all built is traced without computing; others compute two tokens.
+    Nothing is computed where all layers are built already.
     """
+    ensure_built(network)
     name, shape = type(network).__name__, (2, 3, network.latent_dim)
-    given = {k: ops.full((2,), empty) for k, empty in signals(network).items()}
-
-    def run(z, t, self_condition):
-        hidden = hidden_states(network, z, t, self_condition, t, t, given)
-        return hidden, network.denoising_head(hidden), network.unembedding(hidden)
-
-    if all(layer.built for layer in network._flatten_layers()):
-        inputs = [keras.KerasTensor(s, dtype="float32") for s in (shape, shape[:1], shape)]
-        outputs = keras.backend.compute_output_spec(run, *inputs)
-    else:
-        outputs = run(ops.zeros(shape), ops.zeros(shape[:1]), ops.zeros(shape))
-        network.built = True
-    for part, width, output in zip(
-        _NEEDED[2:], (None, network.latent_dim, network.vocabulary_size), outputs, strict=True
-    ):
-        wanted = (*shape[:2], output.shape[-1] if width is None else width)
-        if tuple(output.shape) != wanted:
-            what = {network.latent_dim: "latent_dim", network.vocabulary_size: "vocabulary_size"}
+    inputs = [keras.KerasTensor(s, dtype="float32") for s in (shape, shape[:1], shape)]
+    outputs = keras.backend.compute_output_spec(functools.partial(_outputs, network), *inputs)
+    widths = {"hidden_states": None, "denoising_head": "latent_dim"}
+    widths["unembedding"] = "vocabulary_size"
+    for (part, width), output in zip(widths.items(), outputs, strict=True):
+        found = tuple(output.shape)
+        wanted = (*shape[:2], found[-1] if width is None else getattr(network, width))
+        if found != wanted:
             raise ValueError(
-                f"`{part}` of {name} must give (batch, length, {what.get(width, 'width')}), here "
-                f"{wanted} for latents of shape {shape}. Received: {tuple(output.shape)}"
+                f"`{part}` of {name} must give (batch, length, {width or 'width'}), which is "
+                f"{wanted} for latents of shape {shape}. Received: {found}"
             )
+
+
+def _is_built(network):
+    return all(layer.built for layer in network._flatten_layers())
+
+
+def _outputs(network, z, t, self_condition):
+    # Times serve as scale and gate too: numbers of a row, whose values do not matter here.
+    given = {
+        name: ops.full((z.shape[0],), empty, "int32" if isinstance(empty, int) else "float32")
+        for name, empty in signals(network).items()
+    }
+    hidden = hidden_states(network, z, t, self_condition, t, t, given)
+    return hidden, network.denoising_head(hidden), network.unembedding(hidden)

@@ -11,7 +11,7 @@ import keras
 
 from keras_elf import checks
 from keras_elf.export import onnx_file
-from keras_elf.export.denoiser import INPUTS, OUTPUTS, Denoiser
+from keras_elf.export.exported_network import INPUTS, OUTPUTS, ExportedNetwork
 from keras_elf.export.settings import sampling_settings
 from keras_elf.training.averages import averaged_weights
 
@@ -25,7 +25,7 @@ _PACKAGES = {"jax": "jax2onnx", "tensorflow": "tf2onnx", "torch": "onnxscript"}
 def export_denoiser(model, path, length=None, format="onnx", use_averages=True):
     """Write the network of a model to a file that runs without Keras.
 
-    The file computes `(z, self_condition, t, w, gate) -> x, logits`, see `Denoiser`; the
+    The file computes `(z, self_condition, t, w, gate) -> x, logits`, see `ExportedNetwork`; the
     names are those of its inputs and outputs, the batch is open, the length fixed. It
     holds `sampling_settings` too: an ONNX file in its metadata under `"keras_elf"`, a
     SavedModel in `keras_elf.json`. A text encoder is not part of it; unconditional
@@ -67,7 +67,7 @@ def export_denoiser(model, path, length=None, format="onnx", use_averages=True):
         length = getattr(model, "sequence_length", None)
     if length is None:
         raise ValueError("`length` must be given: the model has no `sequence_length`.")
-    denoiser = Denoiser(backbone, length, getattr(model, "objective", None))
+    denoiser = ExportedNetwork(backbone, length, getattr(model, "objective", None))
     _check_numbers(backbone, format)
     _check_backend(format)
     settings = sampling_settings(model, denoiser.length)

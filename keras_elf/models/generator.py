@@ -98,6 +98,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
         if seed is not None:
             seed = checks.integer("seed", seed, minimum=0, maximum=2**31 - 1)
         _check_parts(backbone, encoder, preprocessor)
+        denoiser.check_shapes(backbone)
 
         # === Layers ===
         latent_encoder = LatentEncoder(
@@ -204,7 +205,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
         """
         if y is not None:
             raise ValueError("`y` must be None: the text is its own target.")
-        x = self._complete(x)
+        given, x = x, self._complete(x)
         counts = 1.0 - ops.cast(x["is_cond"], "float32")
         if not self.loss_on_padding:
             counts = counts * ops.cast(x["is_valid"], "float32")
@@ -215,6 +216,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
             "token_ids": x["token_ids"],
             "is_cond": x["is_cond"],
             "counts": counts,
+            "signals": self._signals(given, y_pred["dropped"]),
         }
         draws = self._draw(ops.shape(y_pred["clean"]), training)
         report = self.objective(self.backbone, batch, draws, training=training)
@@ -255,6 +257,16 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
             scales = {"guidance": [serialize(rule) for rule in sampling.guidance]}
         sampler = serialize(sampling.sampler)
         return {"sampler": sampler, "num_steps": sampling.num_steps, **scales}
+
+    def _signals(self, x, dropped):
+        """The network's further values of a batch; rows that lost their condition have none."""
+        signals = {}
+        for name, empty in denoiser.signals(self.backbone).items():
+            value = x.get(name) if isinstance(x, dict) else None
+            if value is not None:
+                value = _as_tensor(value)
+                signals[name] = ops.where(dropped, ops.cast(empty, value.dtype), value)
+        return signals
 
     def _draw(self, shape, training):
         if training:

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_elf import checks
+from keras_elf import checks, denoiser
 from keras_elf.models.quantization import quantizable_layers
-from keras_elf.presets import bundled, loading, networks, preset_directory, safety, saving
+from keras_elf.presets import bundled, loading, preset_directory, safety, saving
 from keras_elf.presets.resolution import local_directory
 from keras_elf.training.averages import averaged_weights
 
@@ -41,7 +41,7 @@ class GeneratorPresets:
                 "Only a quantised backbone can be saved as a preset (`quantize` of the generator). "
                 f"Received a model whose other layers are quantised: {other}"
             )
-        networks.ensure_built(self.backbone)
+        denoiser.ensure_built(self.backbone)
         saving.check_saveable(self.backbone, "The network")
         saving.check_saveable(self, "The model")
         with preset_directory.written_whole(preset_dir) as beside:

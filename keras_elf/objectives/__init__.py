@@ -7,7 +7,7 @@ from keras_elf.objectives.compositions import (
     PerStep,
     Stratified,
 )
-from keras_elf.objectives.contract import check_parts, check_report, takes_guidance_scale
+from keras_elf.objectives.contract import check_parts, check_report
 from keras_elf.objectives.decode_corruption import DecodeCorruption, LogitNormalCorruption
 from keras_elf.objectives.elf_objective import ELFObjective
 from keras_elf.objectives.guidance_scale_samplers import (
@@ -51,6 +51,5 @@ __all__ = [
     "check_report",
     "mean_of",
     "normal",
-    "takes_guidance_scale",
     "uniform",
 ]

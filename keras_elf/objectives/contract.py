@@ -36,9 +36,3 @@ def check_report(objective, report):
             f"Missing: {sorted(declared - set(report))}, not declared: "
             f"{sorted(set(report) - declared)}"
         )
-
-
-def takes_guidance_scale(network):
-    """Whether `network.hidden_states` is given a guidance scale."""
-    default = getattr(network, "num_guidance_tokens", 0) > 0
-    return bool(getattr(network, "takes_guidance_scale", default))

@@ -1,8 +1,7 @@
 """The forward passes that the compositions share."""
 
-from keras_elf import flow
+from keras_elf import denoiser, flow
 from keras_elf.objectives import corruption, losses
-from keras_elf.objectives.contract import takes_guidance_scale
 from keras_elf.objectives.no_gradient import without_gradient
 
 
@@ -15,21 +14,19 @@ def predict_clean(config, network, rows, self_condition, training):
 def hidden_states(network, rows, self_condition, decode, training):
     """Hidden states of rows.
 
-    Networks that take no guidance scale, or have no signals, are given none.
-
     Args:
-        network: see `ELFObjective`.
+        network: see `keras_elf.Denoiser`.
         rows: dict with `z`, `t`, `guidance_scale` and optionally `signals`, a dict.
     """
-    signals = rows.get("signals")
-    return network.hidden_states(
+    return denoiser.hidden_states(
+        network,
         rows["z"],
         rows["t"],
-        self_condition=self_condition,
-        guidance_scale=rows["guidance_scale"] if takes_guidance_scale(network) else None,
-        decode=decode,
-        training=training,
-        **({"signals": signals} if signals and getattr(network, "signals", None) else {}),
+        self_condition,
+        rows["guidance_scale"],
+        decode,
+        rows.get("signals"),
+        training,
     )
 
 
@@ -64,7 +61,7 @@ def self_conditioned(config, network, rows):
     empty = corruption.pinned_zeros(clean, is_cond)
     x_u = without_gradient(predict_clean, config, network, rows, empty, False)
     self_condition = flow.pin(x_u, clean, is_cond)
-    if not takes_guidance_scale(network):
+    if not denoiser.takes_guidance_scale(network):
         return self_condition, flow.velocity(clean, z, t, config.min_time_gap)
     x_s = without_gradient(predict_clean, config, network, rows, self_condition, False)
     target = corruption.guided_target(

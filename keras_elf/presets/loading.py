@@ -5,9 +5,9 @@ import os
 
 import keras
 
-from keras_elf import checks
+from keras_elf import checks, denoiser
 from keras_elf.initialization import weights_to_come
-from keras_elf.presets import classes, networks, preset_directory, safety
+from keras_elf.presets import classes, preset_directory, safety
 from keras_elf.presets.weight_budget import weight_budget
 
 
@@ -39,7 +39,7 @@ def load_model(asked, path, load_weights, options):
         model = cls.from_config(config)
         if hasattr(model.preprocessor, "load_preset_assets") and wants_preprocessor:
             model.preprocessor.load_preset_assets(path)
-        networks.ensure_built(model.backbone)
+        denoiser.ensure_built(model.backbone)
         if preset_directory.TASK_WEIGHTS in files:
             model.load_task_weights(os.path.join(path, preset_directory.TASK_WEIGHTS))
         if load_weights:
@@ -56,7 +56,7 @@ def load_network(asked, path, load_weights, options):
     config = {**_with_dtype(serialized["config"], dtype), **options}
     with _building(path, files):
         network = cls.from_config(config)
-        networks.ensure_built(network)
+        denoiser.ensure_built(network)
         if load_weights:
             _load_network_weights(network, path)
     return network

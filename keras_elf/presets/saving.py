@@ -9,7 +9,8 @@ import os
 import keras
 import keras_hub
 
-from keras_elf.presets import classes, networks, preset_directory
+from keras_elf import denoiser
+from keras_elf.presets import classes, preset_directory
 
 # State of a training and shapes of the last call: no part of a preset.
 _NOT_OURS = ("compile_config", "build_config")
@@ -79,7 +80,7 @@ def save_network(network, directory, max_shard_size=10):
         directory: str. Exists.
         max_shard_size: int or float. Largest weights file in GB. Defaults to `10`.
     """
-    networks.ensure_built(network)
+    denoiser.ensure_built(network)
     if hasattr(network, "save_to_preset"):
         network.save_to_preset(directory, max_shard_size=max_shard_size)
         return

@@ -10,9 +10,9 @@ import pytest
 
 from keras_elf.export import export_denoiser
 from keras_elf.models import averaged_weights
-from tests.export.test_denoiser import heads, inputs
+from tests.export.test_exported_network import heads, inputs
 from tests.models import small
-from tests.models.test_presets import averaged_model
+from tests.presets.test_presets import averaged_model
 
 onnxruntime = pytest.importorskip("onnxruntime")
 if (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_elf.export import export_denoiser, sampling_settings
-from tests.export.test_denoiser import heads, inputs
+from tests.export.test_exported_network import heads, inputs
 from tests.models import small
 
 if small.BACKEND == "torch":

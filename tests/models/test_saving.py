@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_elf.encoders import LatentEncoder
 from tests.models import small
-from tests.models.test_presets import averaged_model
+from tests.presets.test_presets import averaged_model
 
 pytestmark = pytest.mark.without_tensorflow
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf.export import Denoiser, export_denoiser, exporting, sampling_settings
+from keras_elf.export import ExportedNetwork, export_denoiser, exporting, sampling_settings
 from keras_elf.models import compiled
 from keras_elf.objectives import ELFObjective
 from keras_elf.samplers import ODESampler
@@ -46,7 +46,7 @@ def numpy(tensors):
 
 def test_it_is_the_backbone():
     backbone = small.enliven_backbone(small.backbone())
-    denoiser = Denoiser(backbone, small.LENGTH)
+    denoiser = ExportedNetwork(backbone, small.LENGTH)
     assert [id(v) for v in denoiser.variables] == [id(v) for v in backbone.variables]
     values = inputs(2)
     found = call(denoiser, values)
@@ -60,7 +60,7 @@ def test_its_x_is_clean_whatever_the_network_predicts():
     values = inputs(2)
     values.pop("w")
     raw, clean = (
-        call(Denoiser(backbone, small.LENGTH, objective), values)["x"]
+        call(ExportedNetwork(backbone, small.LENGTH, objective), values)["x"]
         for objective in (None, ELFObjective(prediction="v"))
     )
     gap = np.maximum(1 - values["t"], 0.05)[:, None, None]
@@ -68,9 +68,9 @@ def test_its_x_is_clean_whatever_the_network_predicts():
 
 
 def test_config_round_trip():
-    denoiser = Denoiser(small.backbone(), 5, ELFObjective(prediction="epsilon"))
+    denoiser = ExportedNetwork(small.backbone(), 5, ELFObjective(prediction="epsilon"))
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(denoiser))
-    assert isinstance(again, Denoiser) and again.get_config() == denoiser.get_config()
+    assert isinstance(again, ExportedNetwork) and again.get_config() == denoiser.get_config()
 
 
 def test_settings_are_what_a_sampler_needs():

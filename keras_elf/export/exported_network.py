@@ -3,7 +3,6 @@
 import keras
 
 from keras_elf import checks, denoiser, flow
-from keras_elf.models.backbone import ELFBackbone
 from keras_elf.objectives import ELFObjective
 
 INPUTS = ("z", "self_condition", "t", "w", "gate")
@@ -11,11 +10,11 @@ OUTPUTS = ("x", "logits")
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class Denoiser(keras.Model):
+class ExportedNetwork(keras.Model):
     """`(z, self_condition, t, w, gate) -> x, logits` at a fixed length, for export.
 
-    All that sampling asks of the network, in one functional model over the backbone's own
-    layers and weights:
+    All that sampling asks of the network, in one functional model over its own layers and
+    weights:
 
     - `"z"`, `"self_condition"`: float32 `(batch, length, latent_dim)`, the noisy latents and
       the network's last prediction, or zeros;
@@ -29,21 +28,25 @@ class Denoiser(keras.Model):
     vocabulary_size)`, of use where the gate is 1. Both heads are computed in each call.
 
     Args:
-        backbone: `ELFBackbone`.
+        backbone: the network, see `keras_elf.Denoiser`.
         length: int. Number of tokens. The batch stays open.
         objective: `ELFObjective` the backbone was trained with: what its head predicts and
             in which noise. Defaults to the published one, clean latents.
 
     Raises:
-        ValueError: if the backbone is none, or the length below 1.
+        ValueError: if the network lacks something or has signals, or the length is below 1.
 
     Source: ELF, arXiv 2605.10938 (network, shared-weight decoding).
     """
 
     def __init__(self, backbone, length, objective=None, name="denoiser", **kwargs):
-        checks.no_unknown("Denoiser", kwargs, ("trainable", "dtype"))
-        if not isinstance(backbone, ELFBackbone):
-            raise ValueError(f"`backbone` must be an ELFBackbone. Received: {backbone!r}")
+        checks.no_unknown("ExportedNetwork", kwargs, ("trainable", "dtype"))
+        denoiser.check_names(backbone)
+        if denoiser.signals(backbone):
+            raise ValueError(
+                "Networks that read further values (signals) cannot be exported. Received one that "
+                f"reads {sorted(denoiser.signals(backbone))}"
+            )
         length = checks.integer("length", length, minimum=1)
         objective = ELFObjective() if objective is None else objective
         shape = (length, backbone.latent_dim)
@@ -52,12 +55,7 @@ class Denoiser(keras.Model):
             for key in INPUTS
             if key != "w" or denoiser.takes_guidance_scale(backbone)
         }
-        names = {"w": "guidance_scale", "gate": "decode"}
-        hidden = backbone({names.get(key, key): value for key, value in inputs.items()})
-        x = backbone.denoising_head(hidden)
-        if objective.prediction != "x":
-            x = ToClean(objective, name="to_clean")(x, inputs["z"], inputs["t"])
-        outputs = {"x": x, "logits": backbone.unembedding(hidden)}
+        outputs = BothHeads(backbone, objective, name="both_heads")(**inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name, **kwargs)
         self.backbone, self.length, self.objective = backbone, length, objective
 
@@ -87,16 +85,24 @@ class Denoiser(keras.Model):
         return cls(**config)
 
 
-class ToClean(keras.layers.Layer):
-    """`flow.predicted_clean` as a layer, whose body may see a batch of unknown size."""
+class BothHeads(keras.layers.Layer):
+    """All that is asked of a network, as a layer, whose body may see a batch of unknown size."""
 
-    def __init__(self, objective, **kwargs):
+    def __init__(self, network, objective, **kwargs):
         super().__init__(dtype="float32", **kwargs)
-        self.objective = objective
+        self.network, self.objective = network, objective
+        self.built = True
 
-    def call(self, output, z, t):
-        o = self.objective
-        return flow.predicted_clean(output, z, t, o.prediction, o.noise_scale, o.min_time_gap)
+    def call(self, z, self_condition, t, gate, w=None):
+        o, network = self.objective, self.network
+        hidden = denoiser.hidden_states(network, z, t, self_condition, w, gate)
+        output = network.denoising_head(hidden)
+        x = flow.predicted_clean(output, z, t, o.prediction, o.noise_scale, o.min_time_gap)
+        return {"x": x, "logits": network.unembedding(hidden)}
 
-    def compute_output_spec(self, output, z, t):
-        return keras.KerasTensor(z.shape, dtype="float32")
+    def compute_output_spec(self, z, *args, **kwargs):
+        logits = (*z.shape[:2], self.network.vocabulary_size)
+        return {
+            "x": keras.KerasTensor(z.shape, dtype="float32"),
+            "logits": keras.KerasTensor(logits, dtype="float32"),
+        }
