@@ -1,7 +1,7 @@
 """Trains `elf_nano_kjv`, the model in the package: clauses of the King James Bible.
 
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 nice -n 19 \\
-        python presets/train_elf_nano_kjv.py --state STATE --steps 2400
+        python presets/train_elf_nano_kjv.py --state STATE --steps 1400
     python presets/train_elf_nano_kjv.py --state STATE --save presets/elf_nano_kjv
 
 The first command starts a run and, given again, goes on with it: stopped at any moment, at most
@@ -40,7 +40,7 @@ ENCODER = {"latent_dim": 96, "depth": 2, "num_heads": 4}
 ENCODER_EPOCHS, ENCODER_BATCH = 4, 64
 BACKBONE = {"latent_dim": 96, "depth": 5, "hidden_size": 192, "num_heads": 6, "bottleneck_dim": 64}
 PREFIX = {"num_time_tokens": 2, "num_guidance_tokens": 2, "num_mode_tokens": 2}
-PEAK, AVERAGES = 1e-2, 0.995
+PEAK, AVERAGES = 1e-2, 0.99
 GENERATION = {"num_steps": 32, "self_cond_guidance_scale": 3.0}
 # One verse of so many is never trained on.
 HELD_OUT = 25
@@ -124,7 +124,8 @@ def _preprocessor(state, texts):
             texts, VOCABULARY, path, model_type="whole_words", character_coverage=1.0
         )
     tokenizer = keras_hub.models.T5Tokenizer(proto=path.read_bytes())
-    return keras_elf.ELFPreprocessor(tokenizer, sequence_length=LENGTH)
+    # Padding with the end token counts in the loss: the model learns how long a clause is.
+    return keras_elf.ELFPreprocessor(tokenizer, sequence_length=LENGTH, pad_with="end")
 
 
 def _that_fit(texts, preprocessor):
@@ -207,8 +208,13 @@ def _newest_step(state):
 
 
 def _callbacks(state, steps):
+    if not _newest_step(state):
+        # Records of a run that was stopped before its first checkpoint.
+        for name in ("log.csv", "samples.jsonl", "cost.json"):
+            (state / name).unlink(missing_ok=True)
     checkpoint = keras_elf.callbacks.ResumableCheckpoint(
         state / "checkpoints",
+        every_n_steps=steps // 2,
         every_seconds=240,
         every_epoch=False,
         resume=True,
@@ -220,16 +226,16 @@ def _callbacks(state, steps):
         checkpoint,
         keras_elf.callbacks.TrainingLog(state / "log.csv", every_n_steps=20),
         keras_elf.callbacks.SampleText(100, 6, seed=SEED, path=state / "samples.jsonl"),
-        _Course(checkpoint, state, steps),
+        _Course(state, steps),
     ]
 
 
 class _Course(keras.callbacks.Callback):
     """Keeps the checkpoint at half the steps, ends the run at the last, counts what it costs."""
 
-    def __init__(self, checkpoint, state, steps):
+    def __init__(self, state, steps):
         super().__init__()
-        self.checkpoint, self.state, self.steps = checkpoint, state, steps
+        self.state, self.steps = state, steps
         self.path = state / "cost.json"
 
     def on_train_begin(self, logs=None):
@@ -240,9 +246,11 @@ class _Course(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         step = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
-        if step == self.steps // 2:
+        half = self.state / "checkpoints" / f"step-{self.steps // 2:010d}.checkpoint"
+        # One step later, when it is written for sure and not yet replaced.
+        if step == self.steps // 2 + 1 and half.exists():
             (self.state / "half").mkdir(exist_ok=True)
-            shutil.copy(self.checkpoint.save(), self.state / "half")
+            shutil.copy(half, self.state / "half")
         if step >= self.steps:
             self.model.stop_training = True
         if step % 20 == 0 or step >= self.steps:
