@@ -69,9 +69,8 @@ def test_weights_file(model, tmp_path):
         > 1e-2
     )
     other.load_weights(path)
-    assert small.all_equal(
-        small.values(other.trainable_variables), small.values(model.trainable_variables)
-    )
+    # Its optimizer took no state, so what the other model was used with becomes its own.
+    assert small.all_equal(small.values(other.trainable_variables), small.averages(model))
     # Averages start at weights that were loaded, not at those the optimizer was built with.
     other.compile(optimizer=small.muon())
     other.optimizer.build(other.trainable_variables)
