@@ -87,6 +87,7 @@ class ELFAttention(keras.layers.Layer):
             ops.cast(self.rotary(norm(x), prefix_length=prefix_length), v.dtype)
             for norm, x in ((self.q_norm, q), (self.k_norm, k))
         )
+        _check_mask(attention_mask, x.shape, prefix_length)
         mask = _full_mask(attention_mask, prefix_length)
         if training and self.attention_dropout > 0:
             out = self._attend_with_dropout(q, k, v, mask)
@@ -130,6 +131,23 @@ def fused_attention(q, k, v, mask=None):
         q, k, v = (ops.pad(x, [[0, 0], [0, 0], [0, 0], [0, missing]]) for x in (q, k, v))
     out = ops.dot_product_attention(q, k, v, mask=mask, scale=size**-0.5)
     return out[..., :size] if padded else out
+
+
+def _check_mask(mask, shape, prefix_length):
+    """Raise `ValueError` where a mask does not fit an input of this static shape."""
+    if mask is None or isinstance(prefix_length, bool) or not isinstance(prefix_length, int):
+        return
+    length = None if shape[1] is None else shape[1] - prefix_length
+    received = tuple(getattr(mask, "shape", ()))
+    # A batch of one is spread over all rows.
+    fits = len(received) in (2, 3) and received[0] in (None, 1, shape[0])
+    if shape[0] is None:
+        fits = len(received) in (2, 3)
+    if not fits or not all(n in (None, length) or length is None for n in received[1:]):
+        raise ValueError(
+            "`attention_mask` must have shape (batch, length) or (batch, length, length) with "
+            f"batch={shape[0]} and length={length}, the prefix not counted. Received: {received}"
+        )
 
 
 def _full_mask(mask, prefix_length):

@@ -60,7 +60,9 @@ def own_errors(*checks):
 
 def _tells_of_no_batch(error):
     # What Keras's loop and its adapter of grain end in where no batch came.
-    return isinstance(error, UnboundLocalError) or "at least one structure" in str(error)
+    return isinstance(error, (UnboundLocalError, StopIteration)) or "at least one structure" in str(
+        error
+    )
 
 
 class CheckedBatches(keras.utils.PyDataset):

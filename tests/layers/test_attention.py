@@ -156,3 +156,17 @@ def test_heads_that_no_fused_kernel_takes_give_the_same_when_padded(monkeypatch)
     padded = array(fused_attention(q, k, v))
     assert padded.shape == shape
     np.testing.assert_allclose(padded, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 6, 5), (2, 5, 6), (3, 6), (6,), (2, 1, 6, 6)])
+def test_a_mask_of_another_size_is_refused_with_both_sizes(shape):
+    layer = ELFAttention(16, num_heads=2)
+    for prefix in (0, 3):
+        x = np.zeros((2, 6 + prefix, 16), "float32")
+        with pytest.raises(ValueError) as caught:
+            layer(x, prefix_length=prefix, attention_mask=np.ones(shape, "bool"))
+        assert "batch=2 and length=6" in str(caught.value)
+        assert f"Received: {shape}" in str(caught.value)
+        for fitting in ((2, 6), (1, 6), (2, 6, 6)):
+            mask = np.ones(fitting, "bool")
+            assert layer(x, prefix_length=prefix, attention_mask=mask).shape == x.shape

@@ -80,7 +80,8 @@ def ids_with(value):
 @pytest.fixture(scope="module")
 def model():
     made = small.generator("gaussian")
-    made.compile(optimizer=small.muon())
+    # What is compiled is not what this is about, and TensorFlow traces each form of data anew.
+    made.compile(optimizer=small.muon(), run_eagerly=small.BACKEND == "tensorflow")
     return made
 
 
@@ -225,3 +226,11 @@ def test_arguments_that_would_be_ignored_are_refused(model):
         model.train_on_batch(rows, class_weight={0: 1.0})
     with pytest.raises(ValueError, match="a PyTorch DataLoader or an iterator.*builtins.object"):
         model.fit(object(), verbose=0)
+
+
+def test_a_single_batch_is_not_trained_on_in_float16():
+    half = small.generator("gaussian", network=dict(dtype="mixed_float16"))
+    rows = small.rows(small.BATCH)
+    for call in (half.fit, half.train_on_batch):
+        with pytest.raises(ValueError, match="float16 has too little range"):
+            call(rows)
