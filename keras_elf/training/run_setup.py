@@ -50,7 +50,7 @@ def set_up_run(optimizer, batches, batch_size, automatic):
     if not automatic:
         message = too_short(optimizer, steps) if steps else None
         if message is not None:
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(message, UserWarning, stacklevel=4)
         return None
     batch_size = (batch_size or PUBLISHED_BATCH_SIZE) * accumulated
     if steps:
@@ -62,7 +62,7 @@ def set_up_run(optimizer, batches, batch_size, automatic):
             "`fit` for settings that suit the run, or compile with "
             "`keras_elf.TrainingRecipe.for_run(total_steps, batch_size)`.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         recipe = TrainingRecipe(warmup_steps=5000)
     else:
