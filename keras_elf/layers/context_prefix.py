@@ -163,34 +163,13 @@ class ContextPrefix(keras.layers.Layer):
         return sum(signal.num_tokens for signal in self.signals if is_there(signal))
 
     def call(self, x, t, guidance_scale=None, decode=0.0, signals=None):
-        return self.prepend(x, self._parts(t, guidance_scale, decode, signals, x.shape[0]))
-
-    def tokens(self, t, guidance_scale=None, decode=0.0, signals=None):
-        """The context tokens alone, to be prepared before the sequences they are put before.
-
-        Args:
-            t, guidance_scale, decode, signals: as in the call; scalars give one row.
-
-        Returns:
-            Tensor `(rows, prefix_length, hidden_size)` in the compute dtype, which `prepend`
-            takes.
-        """
-        parts = self._parts(t, guidance_scale, decode, signals)
-        rows = next((ops.shape(part)[0] for part in parts if part.shape[0] != 1), 1)
-        return ops.concatenate([_repeated(part, rows) for part in parts], axis=1)
-
-    def prepend(self, x, parts):
-        """`[*parts, x]` along the sequence; parts of one row serve every row of `x`.
-
-        Args:
-            x: tensor `(batch, length, hidden_size)`.
-            parts: list of tensors `(batch or 1, tokens, hidden_size)`.
-        """
+        parts = self._parts(t, guidance_scale, decode, signals, x.shape[0])
+        # Parts of one row serve every row of `x`.
         batch = ops.shape(x)[0]
         parts = [_repeated(ops.cast(part, self.compute_dtype), batch) for part in parts]
         return ops.concatenate([*parts, ops.cast(x, self.compute_dtype)], axis=1)
 
-    def _parts(self, t, guidance_scale, decode, signals, batch=None):
+    def _parts(self, t, guidance_scale, decode, signals, batch):
         self.signals.check_given(guidance_scale, signals)
         values = {**(signals or {}), "t": t, "guidance_scale": guidance_scale, "decode": decode}
         parts = []

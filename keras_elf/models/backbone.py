@@ -222,7 +222,6 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         decode=0.0,
         attention_mask=None,
         training=False,
-        prefix=None,
         signals=None,
     ):
         """Hidden states of the text tokens.
@@ -236,9 +235,6 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
             attention_mask: bool tensor `(batch, length)`, the keys that may be seen;
                 `None` for all, as in training.
             training: bool. Whether dropout is active.
-            prefix: tensor `(batch or 1, tokens, hidden_size)`, made before by
-                `context_prefix.tokens`; `t`, `guidance_scale` and `decode` are then not
-                looked at. Defaults to `None`.
             signals: dict from the names in `signals` of this network to the values, `(batch,)`
                 or scalar. Those left out count as none. Defaults to `None`.
 
@@ -255,7 +251,7 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
                 f"Received shape: {tuple(z.shape)}"
             )
         parts = self.self_cond_proj, self.text_proj, self.context_prefix, self.blocks
-        options = attention_mask, training, prefix, self.rematerialize and training, signals
+        options = attention_mask, training, self.rematerialize and training, signals
         return _hidden_states(parts, z, t, self_condition, guidance_scale, decode, *options)
 
     def get_config(self):
@@ -324,19 +320,15 @@ def _hidden_states(
     decode=0.0,
     attention_mask=None,
     training=None,
-    prefix=None,
     remat=False,
     signals=None,
 ):
     """The one path through the network, symbolic in the graph and eager in the method."""
     self_cond_proj, text_proj, context_prefix, blocks = parts
     x = text_proj(self_cond_proj(z, self_condition))
-    if prefix is None:
-        x, prefix_length = context_prefix(
-            x, t, guidance_scale=guidance_scale, decode=decode, signals=signals
-        )
-    else:
-        x, prefix_length = context_prefix.prepend(x, [prefix]), prefix.shape[1]
+    x, prefix_length = context_prefix(
+        x, t, guidance_scale=guidance_scale, decode=decode, signals=signals
+    )
     options = {
         "prefix_length": prefix_length,
         "attention_mask": attention_mask,

@@ -89,15 +89,3 @@ def test_bad_inputs_are_refused():
         layers.ContextPrefix(WIDTH)(keras.Input((None, 7)), keras.Input(()))
     with pytest.raises(ValueError, match=r"\(batch, length, width\)"):
         layers.ContextPrefix(WIDTH)(keras.Input((WIDTH,)), keras.Input(()))
-
-
-def test_tokens_made_beforehand_are_the_prefix(prefix):
-    whole, prefix_length = prefix(X, T, guidance_scale=SCALE)
-    tokens = prefix.tokens(T, SCALE)
-    assert tokens.shape == (3, prefix_length, WIDTH)
-    np.testing.assert_allclose(array(prefix.prepend(X, [tokens])), array(whole), atol=1e-6)
-    # One row serves all; a scalar time takes the rows of the scales.
-    one, _ = prefix(X, T[1], guidance_scale=SCALE[1])
-    shared = prefix.prepend(X, [prefix.tokens(T[1], SCALE[1])])
-    np.testing.assert_allclose(array(shared), array(one), atol=1e-6)
-    assert prefix.tokens(T[1], SCALE).shape == (3, prefix_length, WIDTH)
