@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from keras_elf.training.callbacks.fit_callback import synchronise
 from keras_elf.data import TokenBatches
 from keras_elf.objectives import ELFObjective
 from keras_elf.optimizers import AdamW, WarmupSchedule
+from keras_elf.training.callbacks.fit_callback import synchronise
 from tests.models import small
 
 BATCHES = 5

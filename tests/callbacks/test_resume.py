@@ -10,9 +10,9 @@ import pytest
 from keras import ops
 
 from keras_elf.callbacks import ResumableCheckpoint, SampleText
-from keras_elf.training.callbacks import state
 from keras_elf.objectives import ELFObjective
 from keras_elf.optimizers import AdamW, WarmupSchedule
+from keras_elf.training.callbacks import state
 from tests.callbacks import runs
 from tests.callbacks.runs import BATCHES, DROPOUT, Curve
 from tests.models import small

@@ -1,6 +1,5 @@
 """Weights that change outside training: averages must follow them or step aside."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops

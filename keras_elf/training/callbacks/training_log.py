@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from keras_elf import checks
-from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
 from keras_elf.training.callbacks.event_file import EventFile
+from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
 from keras_elf.training.callbacks.records import RecordFile
 
 LOSSES = ("loss", "denoise_loss", "decode_loss")
