@@ -2,22 +2,30 @@
 
 import itertools
 
+from keras_elf.cli import run_directory
 from keras_elf.cli.plan import Plan
 
 # Enough for the pieces of a vocabulary; a corpus may be larger than the memory.
 _MAX_SENTENCES = 200_000
 _VOCABULARY_SIZE = 2048
+_SECONDS_BETWEEN_SAVES = 120
 
 
-def new_model(plan: Plan, say):
+def new_model(plan: Plan, say, folder, verbose=0):
     """An `ELFGenerator` with preprocessor, ready to be compiled.
 
     Args:
         plan: `Plan`.
         say: callable that shows the user a line.
+        folder: path of the run's directory. What was made of a text before an interrupt is in
+            it, and is not made again.
+        verbose: as in `keras.Model.fit`, for the training of a text encoder.
+
+    Returns:
+        The model, or `None` after Ctrl-C, when what there is has been saved.
     """
     if plan.preset is None:
-        return _for_text(plan, say)
+        return _for_text(plan, say, folder, verbose)
     from keras_elf.models import ELFBackbone, ELFGenerator
     from keras_elf.presets import bundled
 
@@ -83,15 +91,17 @@ def _check_lengths(plan, model):
         )
 
 
-def _for_text(plan, say):
+def _for_text(plan, say, folder, verbose):
     """Tokenizer, encoder and network of the plan's sizes, the first two trained on the text."""
     import keras_hub
 
-    from keras_elf.encoders import TransformerEncoder, pretrain
+    from keras_elf import callbacks
+    from keras_elf.encoders import TransformerEncoder
     from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
+    from keras_elf.training import pretrain
 
     say(f"A tokenizer for {plan.data}")
-    proto, conditional = _vocabulary(plan)
+    proto, conditional = _vocabulary(plan, folder / "tokenizer.model")
     tokenizer = keras_hub.models.T5Tokenizer(proto=proto)
     vocabulary_size = tokenizer.vocabulary_size()
     length = plan.sequence_length or 64
@@ -110,9 +120,24 @@ def _for_text(plan, say):
     count = min(plan.encoder_steps, len(rows)) * rows.batch_size
     rows = _first_rows(rows, count)
     epochs = max(1, round(plan.encoder_steps * plan.batch_size / count))
-    statistics = pretrain(
-        encoder, rows, epochs=epochs, batch_size=plan.batch_size, seed=plan.seed, verbose=0
+    checkpoint = callbacks.ResumableCheckpoint(
+        folder / "encoder", every_seconds=_SECONDS_BETWEEN_SAVES, keep=1, resume=True
     )
+    interrupt = callbacks.InterruptSafely(hint=run_directory.how_to_resume(folder))
+    try:
+        statistics = pretrain(
+            encoder,
+            rows,
+            epochs=epochs,
+            batch_size=plan.batch_size,
+            seed=plan.seed,
+            verbose=verbose,
+            callbacks=[checkpoint, interrupt],
+        )
+    except KeyboardInterrupt:
+        if interrupt.interrupted:
+            return None
+        raise
     return ELFGenerator(
         ELFBackbone(
             vocabulary_size=vocabulary_size,
@@ -162,15 +187,17 @@ def load(plan, preprocessor, spec=None, **kwargs):
     )
 
 
-def _vocabulary(plan):
-    """A SentencePiece model of the text, and whether the text has conditions."""
+def _vocabulary(plan, path):
+    """A SentencePiece model of the text, kept at a path, and whether the text has conditions."""
     from keras_elf import data
 
     size = plan.vocabulary_size or _VOCABULARY_SIZE
     while True:
         texts, conditional = _texts(plan)
+        if path.is_file():
+            return path.read_bytes(), conditional
         try:
-            proto = data.train_sentencepiece(texts, size, max_sentences=_MAX_SENTENCES)
+            proto = data.train_sentencepiece(texts, size, path, max_sentences=_MAX_SENTENCES)
             return proto, conditional
         except ValueError as error:
             largest = getattr(error, "largest_size", None)

@@ -63,15 +63,15 @@ def saved_plan(options):
 def nothing_left(folder):
     """Remove the directory of a run that ends by an exception before its first step.
 
-    Gives a dict, whose `"model"` tells how many steps there were. What took time stays after
-    Ctrl-C: the tokenizer, the encoder.
+    Gives a dict, whose `"model"` tells how many steps there were. After Ctrl-C the directory
+    stays: in it are the plan and what took time, the tokenizer and the encoder.
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     run = {}
     try:
         yield run
     except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt) and (folder / "start").is_dir()
+        interrupted = isinstance(error, KeyboardInterrupt) and (folder / "plan.json").is_file()
         if interrupted:
             print(f"To go on: {how_to_resume(folder)}", file=sys.stderr)
         elif folder in missing and not _trained(run.get("model"), folder):

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import shlex
+import shutil
 import sys
 import textwrap
 
@@ -48,9 +49,20 @@ def _train(plan, folder, options, say):
             # Made at once: a place that cannot be written is found before the work.
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
+            # Standard output is for the result.
+            with contextlib.redirect_stdout(sys.stderr):
+                model = building.new_model(plan, say, folder, _verbose(options))
+            if model is None:
+                return INTERRUPTED
             # A resumed run starts from the very same tokenizer, encoder and first weights.
-            building.new_model(plan, say).save_to_preset(start)
+            model.save_to_preset(start)
+            shutil.rmtree(folder / "encoder", ignore_errors=True)
         return _fit(plan, folder, options, say, run)
+
+
+def _verbose(options):
+    # In a file a line an epoch is enough.
+    return 0 if options.quiet else 1 if sys.stderr.isatty() else 2
 
 
 def _fit(plan, folder, options, say, run):
@@ -95,8 +107,6 @@ def _fit(plan, folder, options, say, run):
                 print_fn=say,
             )
         )
-    # Standard output is for the result; in a file a line an epoch is enough.
-    verbose = 0 if options.quiet else 1 if sys.stderr.isatty() else 2
     with contextlib.redirect_stdout(sys.stderr):
         history = model.fit(
             dataset,
@@ -104,7 +114,7 @@ def _fit(plan, folder, options, say, run):
             validation_data=validation,
             shuffle=False,
             callbacks=used,
-            verbose=verbose,
+            verbose=_verbose(options),
         )
     if interrupt.interrupted:
         return INTERRUPTED

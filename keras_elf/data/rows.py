@@ -9,6 +9,8 @@ import numpy as np
 from keras_elf import checks
 
 PAD_WITH = ("pad", "end")
+# All that rows may hold of each token. Beside these there may be values that a row has one of.
+TOKEN_KEYS = ("token_ids", "is_cond", "is_valid", "segments")
 
 
 def make_rows(
@@ -89,6 +91,37 @@ def make_rows(
         is_valid[row, :stop] = True
     rows = {"token_ids": token_ids, "is_cond": is_cond, "is_valid": is_valid}
     return rows, int(number_cut)
+
+
+def row_values(values, num_rows):
+    """Values that a row has one of each, such as a class, as arrays that go with rows.
+
+    Args:
+        values: dict from names to int, float or bool arrays `(num_rows,)`.
+        num_rows: int.
+
+    Returns:
+        dict of int32, float32 or bool arrays `(num_rows,)`.
+
+    Raises:
+        ValueError: for other shapes, and for what is no finite number.
+    """
+    checked = {}
+    for name, value in values.items():
+        try:
+            array = np.asarray(value)
+        except ValueError:  # ragged
+            array = np.zeros((0, 0))
+        if array.shape != (num_rows,) or array.dtype.kind not in "iufb":
+            raise ValueError(
+                f"`{name}` must be {num_rows} numbers, one a row. Received: {value!r:.80} "
+                f"(shape {array.shape}, dtype {array.dtype})"
+            )
+        dtype = {"f": "float32", "b": "bool"}.get(array.dtype.kind, "int32")
+        checked[name] = array.astype(dtype)
+        if not (np.isfinite(checked[name]).all() and np.allclose(checked[name], array)):
+            raise ValueError(f"`{name}` must be finite and fit {dtype}. Received: {value!r:.80}")
+    return checked
 
 
 def cut_at_end(token_ids, end_id, pad_id):

@@ -15,12 +15,16 @@ from keras_elf.data.encode import (
     to_token_ids,
     warn_if_cut,
 )
-from keras_elf.data.rows import PAD_WITH, check_lengths, check_token_ids, make_rows
+from keras_elf.data.rows import (
+    PAD_WITH,
+    TOKEN_KEYS,
+    check_lengths,
+    check_token_ids,
+    make_rows,
+)
 from keras_elf.models.tokenizer import check_tokenizer, load_transformers_tokenizer
 from keras_elf.presets import safety
 from keras_elf.presets.resolution import local_directory
-
-ROW_KEYS = ("token_ids", "is_cond", "is_valid")
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
@@ -53,7 +57,8 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         x: the texts. Either str or list of str; or token ids in their place (sequences of int, or
             an int array whose trailing padding is dropped); or a dict with `"target"` and
             `"condition"`, each in one of these forms; or rows that are ready, a dict with
-            `"token_ids"`, `"is_cond"` and `"is_valid"`, which are passed on.
+            `"token_ids"`, `"is_cond"`, `"is_valid"` and optionally `"segments"`, which are
+            passed on.
 
     A call returns a dict of arrays of shape `(texts, sequence_length)`: `token_ids` (int32),
     `is_cond` (bool) and `is_valid` (bool). Texts that are too long are cut, with a `UserWarning`
@@ -254,7 +259,7 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
             if "target" not in x or set(x) - {"target", "condition"}:
                 raise ValueError(
                     "`x` as a dict must have the keys 'target' and, for conditional text, "
-                    f"'condition'; or {list(ROW_KEYS)}. Received keys: {sorted(map(str, x))}"
+                    f"'condition'; or {list(TOKEN_KEYS)}. Received keys: {sorted(map(str, x))}"
                 )
             conditions, x = x.get("condition"), x["target"]
         return encode_texts(
@@ -269,11 +274,12 @@ class ELFPreprocessor(keras_hub.models.Preprocessor):
         )
 
     def _ready_rows(self, rows):
-        if set(rows) != set(ROW_KEYS):
+        if {*rows, "segments"} != set(TOKEN_KEYS):
             raise ValueError(
-                f"Ready rows must have the keys {list(ROW_KEYS)}. Received: {sorted(rows)}"
+                f"Ready rows must have the keys {list(TOKEN_KEYS)}, of which 'segments' may be "
+                f"left out. Received: {sorted(rows)}"
             )
-        shapes = {key: tuple(rows[key].shape) for key in ROW_KEYS}
+        shapes = {key: tuple(value.shape) for key, value in rows.items()}
         if any(len(s) != 2 or s[1] != self.sequence_length for s in shapes.values()):
             raise ValueError(
                 f"Ready rows must have the shape (rows, {self.sequence_length}). Received: {shapes}"

@@ -189,7 +189,7 @@ class Training(OnBatch, KeptState):
 
             def train(data, **settings):
                 data = data if check is None else checked(check, data)
-                with own_errors(check, validation_check), state_given_back(self):
+                with own_errors(check, validation_check):
                     return keras.Model.fit(self, data, **settings)
 
             history = run.fit(train)

@@ -12,6 +12,7 @@ from keras_elf.data.holes import hole_rows
 from keras_elf.models.conditions import condition_rows, signal_rows
 from keras_elf.models.text_writer import BATCH_SIZE, TextWriter
 from keras_elf.training.averages import averaged_values
+from keras_elf.training.inputs import to_rows
 
 
 class Writing:
@@ -113,6 +114,22 @@ class Writing:
             averaged_values(self, use_averages),
         )
         return self._texts(ids, rows, return_token_ids, single=isinstance(inputs, str))
+
+    def check_sampling(
+        self, inputs=None, num_samples=None, *, signals=None, length=None, **options
+    ):
+        """Raise what `generate` would raise for its arguments of these names, and write nothing.
+
+        Args:
+            inputs, num_samples, signals, length: as in `generate`.
+            **options: `num_steps`, `sampler`, `guidance`, `guidance_scale` and
+                `self_cond_guidance_scale`, as in `generate`.
+        """
+        self.sampling.updated(**options)
+        length = self._length(length)
+        if inputs is not None:
+            num_samples = len(condition_rows(self, inputs, num_samples, length)["token_ids"])
+        signal_rows(self.backbone, signals, num_samples)
 
     def infill(
         self,
@@ -298,10 +315,7 @@ class Writing:
         return length
 
     def _text_rows(self, inputs):
-        from keras_elf.training import inputs as fit_inputs
-
-        inputs = [inputs] if isinstance(inputs, str) else inputs
-        return fit_inputs.to_rows(self, inputs)
+        return to_rows(self, [inputs] if isinstance(inputs, str) else inputs)
 
     def _require_preprocessor(self, method):
         if self.preprocessor is None:

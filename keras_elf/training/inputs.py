@@ -3,13 +3,12 @@
 import keras
 import numpy as np
 
-from keras_elf import checks
+from keras_elf import checks, denoiser
 from keras_elf.data import TokenBatches, check_token_ids
+from keras_elf.data.rows import TOKEN_KEYS, row_values
 from keras_elf.training.arguments import WeightedBatches
 from keras_elf.training.batch_checks import check_weights
 from keras_elf.training.run_length import default_batch_size
-
-KEYS = ("token_ids", "is_cond", "is_valid")
 
 
 def is_materialised(x):
@@ -36,19 +35,30 @@ def to_rows(model, x):
     Args:
         model: `ELFGenerator`.
         x: text or ids in any form that its preprocessor takes; an int array
-            `(rows, length)`; or a dict of arrays with `token_ids` and optionally `is_cond`,
-            `is_valid`.
+            `(rows, length)`; a dict of arrays with `token_ids` and optionally `is_cond`,
+            `is_valid`, `segments`; or a list of such dicts, one a row, as `pack_documents`
+            yields them. A dict, also one of `"target"` and `"condition"`, may hold what the
+            network's `signals` name, such as `"label"`: arrays `(rows,)`.
 
     Returns:
-        dict of `token_ids` int32, `is_cond` and `is_valid` bool, all `(rows, length)`.
+        dict of `token_ids` int32, `is_cond` and `is_valid` bool, all `(rows, length)`, and of
+        `segments` int32 and arrays `(rows,)` where they were given.
 
     Raises:
         ValueError: for text without a preprocessor, ids out of range, wrong shapes.
     """
-    if isinstance(x, dict) and "token_ids" in x:
-        unknown = sorted(set(x) - {*KEYS, "sample_weight"})
+    values = {}
+    if isinstance(x, (list, tuple)) and x and all(_is_row(row) for row in x):
+        x = {key: np.stack([row[key] for row in x]) for key in x[0]}
+    if isinstance(x, dict):
+        names = list(denoiser.signals(model.backbone))
+        known = list(TOKEN_KEYS) if "token_ids" in x else ["target", "condition"]
+        unknown = sorted(set(map(str, x)) - {*known, *names, "sample_weight"})
         if unknown:
-            raise ValueError(f"`x` has unknown keys {unknown}. Allowed: {list(KEYS)}")
+            raise ValueError(f"`x` has unknown keys {unknown}. Allowed: {known + names}")
+        values = {name: x[name] for name in names if x.get(name) is not None}
+        x = {key: value for key, value in x.items() if key not in names}
+    if isinstance(x, dict) and "token_ids" in x:
         rows = {k: np.asarray(v) for k, v in x.items() if v is not None}
     elif isinstance(x, np.ndarray) and x.ndim == 2 and np.issubdtype(x.dtype, np.integer):
         rows = {"token_ids": x}
@@ -59,7 +69,8 @@ def to_rows(model, x):
         )
     else:
         rows = dict(model.preprocessor(x))
-    return complete_rows(model, rows)
+    rows = complete_rows(model, rows)
+    return {**rows, **row_values(values, len(rows["token_ids"]))}
 
 
 def complete_rows(model, rows):
@@ -76,12 +87,12 @@ def complete_rows(model, rows):
     if model.pad_token_id is not None and not model.loss_on_padding:
         valid = ids != model.pad_token_id
     rows = {"is_cond": np.zeros(ids.shape, "bool"), "is_valid": valid, **rows}
-    for key in ("is_cond", "is_valid"):
+    for key in (key for key in TOKEN_KEYS[1:] if key in rows):
         if rows[key].shape != ids.shape:
             raise ValueError(
                 f"`{key}` must have the shape of token_ids {ids.shape}. Received: {rows[key].shape}"
             )
-        rows[key] = rows[key].astype("bool")
+        rows[key] = rows[key].astype("int32" if key == "segments" else "bool")
     if not (~rows["is_cond"] & (rows["is_valid"] | model.loss_on_padding)).any():
         raise ValueError(
             "`x` has nothing to learn from: every position is condition or padding. Received "
@@ -132,3 +143,7 @@ def _size(batch_size, rows):
     if batch_size is None:
         return min(32, len(rows["token_ids"]))
     return checks.integer("batch_size", batch_size, minimum=1)
+
+
+def _is_row(row):
+    return isinstance(row, dict) and "token_ids" in row

@@ -10,7 +10,9 @@ from keras_elf.encoders.latent_statistics import latent_statistics
 from keras_elf.layers import TiedUnembedding
 from keras_elf.objectives.losses import cross_entropy, masked_sum, ratio
 from keras_elf.optimizers import Muon, WarmupSchedule
-from keras_elf.training.state_guard import KeptState, state_given_back
+from keras_elf.training.callbacks import InterruptSafely
+from keras_elf.training.run import FitRun
+from keras_elf.training.state_guard import KeptState
 
 
 class MaskedTokenModel(KeptState, keras.Model):
@@ -52,6 +54,14 @@ class MaskedTokenModel(KeptState, keras.Model):
         latents = self.encoder(ops.where(chosen, seen, ids), attention_mask=valid)
         return {"logits": self.head(latents), "chosen": chosen}
 
+    def fit(self, x=None, callbacks=None, **kwargs):
+        """As `keras.Model.fit`; the callbacks of `keras_elf` can save and resume it."""
+        return FitRun(self, x, callbacks, kwargs).fit()
+
+    def get_config(self):
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {"encoder": encoder, "mask_probability": self.mask_probability}
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         return ratio(*masked_sum(cross_entropy(y_pred["logits"], x["token_ids"]), y_pred["chosen"]))
 
@@ -82,7 +92,9 @@ def pretrain(
         mask_probability: float. Share of the tokens to predict. Defaults to `0.15`.
         seed: int. Of shuffling and masking. Defaults to `0`.
         verbose: as in `fit`.
-        callbacks: as in `fit`.
+        callbacks: list of callbacks, as in `fit`. With a `ResumableCheckpoint(..., resume=True)`
+            the same call goes on where it was cut off, with an `InterruptSafely` beside it
+            Ctrl-C loses nothing.
 
     Returns:
         dict: `loss`, the mean masked-token cross-entropy in nats of each epoch, and
@@ -91,6 +103,8 @@ def pretrain(
 
     Raises:
         ValueError: for ids outside the vocabulary or fewer rows than a batch.
+        KeyboardInterrupt: where `InterruptSafely` has ended the training; the encoder is as far
+            as it came, and not frozen.
     """
     if not hasattr(encoder, "mask_token_id"):
         raise ValueError(
@@ -114,9 +128,10 @@ def pretrain(
         learning_rate, steps // 20, "linear", total_steps=steps, decay_steps=max(1, steps // 3)
     )
     model.compile(optimizer=Muon(schedule, use_ema=False))
-    settings = {"epochs": epochs, "shuffle": False, "verbose": verbose, "callbacks": callbacks}
-    with state_given_back(model):
-        history = model.fit(batches, **settings)
+    callbacks = list(callbacks or ())
+    history = model.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
+    if any(isinstance(c, InterruptSafely) and c.interrupted for c in callbacks):
+        raise KeyboardInterrupt("The encoder's training was interrupted, and saved.")
     encoder.freeze()
     mean, std = latent_statistics(encoder, rows)
     return {"loss": history.history["loss"], "latent_mean": mean, "latent_std": std}

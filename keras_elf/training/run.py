@@ -8,6 +8,7 @@ import keras
 from keras_elf.training.callbacks.fit_callback import FitCallback
 from keras_elf.training.clock import RunClock
 from keras_elf.training.positioned import PositionedBatches, positionable
+from keras_elf.training.state_guard import state_given_back
 
 
 class FitRun:
@@ -23,7 +24,7 @@ class FitRun:
     and ask `running(callbacks)` in their `evaluate`, so that validation has its hook too.
 
     Args:
-        model: compiled `keras.Model`.
+        model: compiled `keras.Model` with the mixin `keras_elf.training.state_guard.KeptState`.
         data: what `keras.Model.fit` takes.
         callbacks: `None`, a callback or a list of them.
         settings: dict of further arguments of `keras.Model.fit`.
@@ -85,7 +86,8 @@ class FitRun:
         train = functools.partial(keras.Model.fit, self.model) if train is None else train
         if self._listed is not None:
             # Its order is settled. Callbacks that need a run say so.
-            return train(self.data, callbacks=self._listed, **self.settings)
+            with state_given_back(self.model):
+                return train(self.data, callbacks=self._listed, **self.settings)
         hooks = [c for c in self.callbacks if isinstance(c, FitCallback)]
         with contextlib.ExitStack() as stack:
             stack.callback(self.clock.after_fit)
@@ -96,6 +98,7 @@ class FitRun:
                 stack.callback(_leave, hook, self)
                 hook.run = self
                 hook.before_fit(self)
+            stack.enter_context(state_given_back(self.model))
             return train(self.data, callbacks=self.callbacks, **self.settings)
 
     def begin_validation(self):

@@ -73,7 +73,9 @@ class SampleText(FitCallback):
 
     def before_fit(self, run):
         run.require(self, "check_sampling")
-        run.model.check_sampling(self.inputs, **self.options)
+        left_out = ("batch_size", "use_averages")
+        options = {k: v for k, v in self.options.items() if k not in left_out}
+        run.model.check_sampling(self.inputs, **options)
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
