@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_elf import checks
 from keras_elf import samplers as samplers_lib
-from keras_elf.encoders import LatentEncoder, TextEncoder
+from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.generating import Generating
 from keras_elf.models.infilling import Infilling
@@ -146,7 +146,7 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
 
     @property
     def encoder(self):
-        """The text encoder."""
+        """The text encoder, loaded now if it was not yet."""
         return self.latent_encoder.encoder
 
     @property
@@ -222,11 +222,12 @@ class ELFGenerator(Training, Generating, Infilling, GeneratorPresets, keras_hub.
         return report["loss"]
 
     def get_config(self):
-        tied = self.encoder is getattr(self.backbone, "tied_to", None)
+        tied_to, here = getattr(self.backbone, "tied_to", None), self.latent_encoder
+        tied = here.deferred is None and here.encoder is tied_to
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
-            "encoder": None if tied else serialize(self.encoder),
+            "encoder": None if tied else here.encoder_config(),
             "latent_mean": self.latent_encoder.latent_mean,
             "latent_std": self.latent_encoder.latent_std,
             "label_drop_probability": self.latent_encoder.label_drop_probability,
@@ -280,7 +281,7 @@ def _as_tensor(value):
 def _check_parts(backbone, encoder, preprocessor):
     if not callable(getattr(backbone, "hidden_states", None)):
         raise ValueError(f"`backbone` must be an ELFBackbone. Received: {backbone!r}")
-    if not isinstance(encoder, TextEncoder):
+    if not isinstance(encoder, (TextEncoder, DeferredEncoder)):
         raise ValueError(
             f"`encoder` must be a keras_elf.encoders.TextEncoder. Received: {encoder!r}"
         )
