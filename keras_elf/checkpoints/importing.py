@@ -13,12 +13,14 @@ from keras_elf.checkpoints import manifest
 from keras_elf.checkpoints.names import is_transposed, variable_path
 from keras_elf.checkpoints.opening import open_checkpoint
 from keras_elf.checkpoints.sizes import backbone_sizes, check_sizes
-from keras_elf.encoders import T5Encoder, TextEncoder
+from keras_elf.encoders import DeferredEncoder, T5Encoder, TextEncoder
 from keras_elf.initialization import weights_to_come
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 from keras_elf.models.tokenizer import load_transformers_tokenizer
 from keras_elf.presets import bundled
 from keras_elf.presets.preset_directory import written_whole
+
+_ENCODERS = (TextEncoder, DeferredEncoder)
 
 
 def import_checkpoint(
@@ -68,7 +70,7 @@ def import_checkpoint(
     checks.choice("weights", weights, ("ema", "raw"))
     for name, value in (("checkpoint", checkpoint), ("preset_dir", preset_dir)):
         _check_path(name, value)
-    for name, value, kind in (("encoder", encoder, TextEncoder), ("tokenizer", tokenizer, None)):
+    for name, value, kind in (("encoder", encoder, _ENCODERS), ("tokenizer", tokenizer, None)):
         known = isinstance(value, kind) if kind else hasattr(value, "tokenize")
         if value is not None and not known:
             _check_path(name, value)
@@ -85,7 +87,7 @@ def import_checkpoint(
     if preset is not None:
         check_sizes(sizes, _bundled_config(preset, "config.json"), released.path, preset)
     encoder, tokenizer = _parts(encoder, tokenizer)
-    if encoder is not None:
+    if isinstance(encoder, TextEncoder):
         _check_finite(encoder)
 
     with written_whole(preset_dir) as directory:
@@ -139,7 +141,7 @@ def _parts(encoder, tokenizer):
     """The encoder and tokenizer as objects, or `None`."""
     if encoder is None and tokenizer is not None:
         raise ValueError("`tokenizer` needs an `encoder`: text is encoded before it is anything")
-    if tokenizer is None and not isinstance(encoder, TextEncoder) and encoder is not None:
+    if tokenizer is None and not isinstance(encoder, _ENCODERS) and encoder is not None:
         beside = pathlib.Path(encoder, "spiece.model")
         tokenizer = beside.parent if beside.is_file() else None
     if isinstance(tokenizer, (str, os.PathLike)):
@@ -149,7 +151,7 @@ def _parts(encoder, tokenizer):
         tokenizer = load_transformers_tokenizer(path.parent if path.is_file() else path)
     elif tokenizer is not None:
         tokenizer = tokenizer, None
-    if encoder is not None and not isinstance(encoder, TextEncoder):
+    if encoder is not None and not isinstance(encoder, _ENCODERS):
         directory = pathlib.Path(encoder)
         if directory.is_dir() and any(directory.glob("*.safetensors*")):
             encoder = T5Encoder.from_transformers(directory)
@@ -204,7 +206,7 @@ def _verify(directory, arrays, encoder):
     loaded = (ELFBackbone if encoder is None else ELFGenerator).from_preset(directory)
     backbone = loaded if encoder is None else loaded.backbone
     wrong = named_arrays.differing(*_fitted(backbone, arrays))
-    if encoder is not None:
+    if isinstance(encoder, TextEncoder):
         for ours, source in zip(loaded.encoder.variables, encoder.variables, strict=True):
             if not np.array_equal(ops.convert_to_numpy(ours), ops.convert_to_numpy(source)):
                 wrong.append(ours.path)

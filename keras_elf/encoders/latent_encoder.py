@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.encoders.deferred_encoder import DeferredEncoder
 from keras_elf.encoders.masks import encoder_attention_mask
 from keras_elf.flow import clear
 
@@ -17,7 +18,8 @@ class LatentEncoder(keras.layers.Layer):
     active in training only.
 
     Args:
-        encoder: a `TextEncoder`.
+        encoder: a `TextEncoder`, or a `DeferredEncoder` that is loaded when it is needed: at
+            the first call, or when somebody asks for `encoder` or for all variables.
         latent_mean, latent_std: floats. Standardisation. Default to `0.0`, `0.2`, the
             published values for T5-small.
         label_drop_probability: float. Probability that a row loses its condition in
@@ -47,7 +49,11 @@ class LatentEncoder(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(dtype="float32", **kwargs)
-        self.encoder = encoder
+        self.deferred = None
+        if isinstance(encoder, DeferredEncoder):
+            self.deferred = encoder
+        else:
+            self.encoder = encoder
         self.latent_mean = checks.number("latent_mean", latent_mean)
         self.latent_std = checks.number("latent_std", latent_std)
         if self.latent_std <= 0:
@@ -58,6 +64,58 @@ class LatentEncoder(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
+
+    def __getattr__(self, name):
+        # Only what is missing comes here, such as the encoder while it is not loaded.
+        if name == "encoder" and self.__dict__.get("deferred") is not None:
+            if not self.deferred.is_left:
+                return self.load_encoder()
+        above = getattr(super(), "__getattr__", None)
+        if above is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return above(name)
+
+    def load_encoder(self):
+        """The encoder, loaded now if it was not yet."""
+        deferred = self.deferred
+        if deferred is not None:
+            encoder = deferred.load()
+            with deferred.attaching():
+                if self.deferred is not None:
+                    self.encoder = encoder
+                    self.deferred = None
+        return self.encoder
+
+    def _complete(self):
+        if self.deferred is not None and not self.deferred.is_left:
+            self.load_encoder()
+
+    @property
+    def variables(self):
+        """All variables, those of the encoder too: it is loaded if it was not yet."""
+        self._complete()
+        return super().variables
+
+    @property
+    def weights(self):
+        """All weights, those of the encoder too: it is loaded if it was not yet."""
+        self._complete()
+        return super().weights
+
+    def save_own_variables(self, store):
+        # Before Keras looks for the layers inside.
+        self._complete()
+        super().save_own_variables(store)
+
+    def load_own_variables(self, store):
+        self._complete()
+        super().load_own_variables(store)
+
+    def encoder_config(self):
+        """The encoder as `keras.saving` serialises it, loaded or not."""
+        if self.deferred is not None:
+            return self.deferred.serialized
+        return keras.saving.serialize_keras_object(self.encoder)
 
     def call(self, token_ids, is_cond, is_valid, segments=None, training=None):
         is_cond = ops.cast(is_cond, "bool")
@@ -83,15 +141,16 @@ class LatentEncoder(keras.layers.Layer):
 
     def compute_output_spec(self, token_ids, is_cond, is_valid, segments=None, training=None):
         batch, length = token_ids.shape
+        width = (self.deferred or self.encoder).latent_dim
         return {
-            "clean": keras.KerasTensor((batch, length, self.encoder.latent_dim), dtype="float32"),
+            "clean": keras.KerasTensor((batch, length, width), dtype="float32"),
             "dropped": keras.KerasTensor((batch,), dtype="bool"),
         }
 
     def get_config(self):
         return {
             **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "encoder": self.encoder_config(),
             "latent_mean": self.latent_mean,
             "latent_std": self.latent_std,
             "label_drop_probability": self.label_drop_probability,

@@ -14,6 +14,7 @@ PRESET_FILES = (
     "preprocessor.json",
     "tokenizer.json",
     "metadata.json",
+    "encoder.json",
     "*.weights.h5",
     "*.weights.json",
     "assets/*",

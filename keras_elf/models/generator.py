@@ -5,7 +5,7 @@ import keras_hub
 from keras import ops
 
 from keras_elf import checks, denoiser
-from keras_elf.encoders import LatentEncoder, TextEncoder
+from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
@@ -151,7 +151,7 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
 
     @property
     def encoder(self):
-        """The text encoder."""
+        """The text encoder, loaded now if it was not yet."""
         return self.latent_encoder.encoder
 
     @property
@@ -224,11 +224,12 @@ class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.mod
         return report["loss"]
 
     def get_config(self):
-        tied = self.encoder is getattr(self.backbone, "tied_to", None)
+        tied_to, here = getattr(self.backbone, "tied_to", None), self.latent_encoder
+        tied = here.deferred is None and here.encoder is tied_to
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
-            "encoder": None if tied else serialize(self.encoder),
+            "encoder": None if tied else here.encoder_config(),
             "latent_mean": self.latent_encoder.latent_mean,
             "latent_std": self.latent_encoder.latent_std,
             "label_drop_probability": self.latent_encoder.label_drop_probability,
@@ -307,7 +308,7 @@ def _as_tensor(value):
 
 def _check_parts(backbone, encoder, preprocessor):
     denoiser.check_names(backbone)
-    if not isinstance(encoder, TextEncoder):
+    if not isinstance(encoder, (TextEncoder, DeferredEncoder)):
         raise ValueError(
             f"`encoder` must be a keras_elf.encoders.TextEncoder. Received: {encoder!r}"
         )

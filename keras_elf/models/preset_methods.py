@@ -1,5 +1,8 @@
 """`save_to_preset` and `from_preset` of the models, on top of keras_hub's."""
 
+import contextlib
+import os
+
 import keras
 
 from keras_elf import checks, denoiser
@@ -9,6 +12,14 @@ from keras_elf.presets.resolution import local_directory
 from keras_elf.training.averages import averaged_weights
 
 _NO_SIZES = ("dtype", "name", "trainable", "dropout", "attention_dropout")
+
+
+def _same(preset_dir, source):
+    """Whether a preset is saved to where its encoder is still to be loaded from."""
+    directory = getattr(source, "directory", None)
+    if directory is None or not os.path.isdir(os.path.expanduser(os.fspath(preset_dir))):
+        return False
+    return os.path.samefile(os.path.expanduser(os.fspath(preset_dir)), directory)
 
 
 class GeneratorPresets:
@@ -44,8 +55,16 @@ class GeneratorPresets:
         denoiser.ensure_built(self.backbone)
         saving.check_saveable(self.backbone, "The network")
         saving.check_saveable(self, "The model")
+        deferred = self.latent_encoder.deferred
+        source = getattr(deferred, "source", None)
+        if deferred is not None and (source is None or _same(preset_dir, source)):
+            # What the encoder would be loaded from is about to be replaced.
+            self.latent_encoder.load_encoder()
+            deferred = None
+        left = contextlib.nullcontext() if deferred is None else deferred.left_unloaded()
         with preset_directory.written_whole(preset_dir) as beside:
-            safety.check_room(beside, self.variables)
+            with left:
+                safety.check_room(beside, self.variables, getattr(source, "bytes", 0))
             with averaged_weights(self, use_averages):
                 saving.save_model(self, beside, max_shard_size)
 
@@ -66,6 +85,10 @@ class GeneratorPresets:
     @classmethod
     def from_preset(cls, preset, load_weights=True, revision=None, weights="ema", **kwargs):
         """Load a model from a preset.
+
+        A frozen encoder is loaded when it is needed: by `fit`, by a condition, by whoever
+        asks for `encoder` or for all variables. Until then `summary` says so, and a published
+        model's encoder is not even downloaded.
 
         A name such as `"elf_b_owt"` (see `ELFGenerator.presets`) is the model that the
         authors released: its files are downloaded, converted and checked once, and kept

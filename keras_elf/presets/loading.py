@@ -7,7 +7,7 @@ import keras
 
 from keras_elf import checks, denoiser
 from keras_elf.initialization import weights_to_come
-from keras_elf.presets import classes, preset_directory, safety
+from keras_elf.presets import classes, encoder_source, preset_directory, safety
 from keras_elf.presets.weight_budget import weight_budget
 
 
@@ -35,7 +35,14 @@ def load_model(asked, path, load_weights, options):
     network = {**task["config"]["backbone"]}
     network["config"] = _with_dtype(network["config"], dtype)
     config = {**task["config"], "backbone": network, **options}
-    with _building(path, files):
+    later = None
+    if files and isinstance(config.get("encoder"), dict):
+        later = encoder_source.deferred(path, config["encoder"])
+        config["encoder"] = later or config["encoder"]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_building(path, files))
+        if later is not None:
+            stack.enter_context(later.left_unloaded())
         model = cls.from_config(config)
         if hasattr(model.preprocessor, "load_preset_assets") and wants_preprocessor:
             model.preprocessor.load_preset_assets(path)

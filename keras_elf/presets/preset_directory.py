@@ -15,11 +15,13 @@ CONFIG, TASK = "config.json", "task.json"
 WEIGHTS, SHARDS, TASK_WEIGHTS = "model.weights.h5", "model.weights.json", "task.weights.h5"
 VOCABULARY = "assets/tokenizer/vocabulary.spm"
 MANIFEST, METADATA = "manifest.json", "metadata.json"
+# Of a preset that takes the encoder of a published model, and holds no weights of one.
+ENCODER = "encoder.json"
 MARK = "keras_elf_version"
 # Directories being written now: the parts of a model save themselves into that of the whole.
 _OPEN = set()
 _OPTIONAL = (
-    *(WEIGHTS, SHARDS, TASK, TASK_WEIGHTS, MANIFEST),
+    *(WEIGHTS, SHARDS, TASK, TASK_WEIGHTS, MANIFEST, ENCODER),
     *("preprocessor.json", "tokenizer.json", "preset.json", "recipe.json"),
 )
 _SHARD = re.compile(r"model_\d+\.weights\.h5")
@@ -76,14 +78,15 @@ def _check_target(target):
 
 def _is_ours(directory, file):
     """Whether a file was written by this library: it holds a class of ours, or we marked it."""
-    content = _content(directory, file)
+    content = read_plain_json(directory, file)
     name = content.get("registered_name")
     if isinstance(name, str) and name.startswith("keras_elf>"):
         return True
-    return bool(name) and MARK in _content(directory, METADATA)
+    return bool(name) and MARK in read_plain_json(directory, METADATA)
 
 
-def _content(directory, file):
+def read_plain_json(directory, file):
+    """The dict in a small JSON file that holds no class; empty if there is none to read."""
     try:
         with open(os.path.join(directory, file), encoding="utf-8") as stream:
             content = json.load(stream)
@@ -94,8 +97,13 @@ def _content(directory, file):
 
 def mark(directory):
     """Note in a preset's metadata that this library wrote it and may replace it."""
-    content = {**_content(directory, METADATA), MARK: __version__}
-    with open(os.path.join(directory, METADATA), "w", encoding="utf-8") as stream:
+    content = {**read_plain_json(directory, METADATA), MARK: __version__}
+    write_json(directory, METADATA, content)
+
+
+def write_json(directory, file, content):
+    """Write a JSON file of a preset."""
+    with open(os.path.join(directory, file), "w", encoding="utf-8") as stream:
         json.dump(content, stream, indent=4)
 
 

@@ -13,7 +13,8 @@ def register_published(loader):
     Args:
         loader: callable without arguments that gives an object (a module, perhaps) with
             `converted(name, revision, weights)` and `with_tokenizer(name)`, each of which
-            returns the path of a preset directory. It is called when it is first needed.
+            returns the path of a preset directory, and `fill_encoder(name, encoder)`, which
+            loads the weights of the model's text encoder. It is called when it is first needed.
             The last one that was registered is asked.
     """
     _LOADERS.append(loader)

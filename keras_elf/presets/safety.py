@@ -93,7 +93,7 @@ def _check_values(content, file, path):
         _check_values(value, file, path)
 
 
-def check_room(directory, variables):
+def check_room(directory, variables, more=0):
     """Raise `OSError` if a directory has no room for the weights of a preset.
 
     Where a disk is full HDF5 does not raise: it takes the whole process down. So the place is
@@ -102,13 +102,14 @@ def check_room(directory, variables):
     Args:
         directory: str or path.
         variables: list of `keras.Variable`.
+        more: int. Bytes besides. Defaults to `0`.
     """
     if not hasattr(os, "posix_fallocate"):
         return
     # A header for each array besides its values; integers of four bits are written as bytes.
     sizes = [4096 + int(np.prod(v.shape)) * max(1, _bits(v.dtype) // 8) for v in variables]
     with tempfile.TemporaryFile(dir=directory) as stream:
-        os.posix_fallocate(stream.fileno(), 0, sum(sizes))
+        os.posix_fallocate(stream.fileno(), 0, sum(sizes) + more)
 
 
 def _bits(dtype):

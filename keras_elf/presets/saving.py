@@ -85,14 +85,14 @@ def save_network(network, directory, max_shard_size=10):
         network.save_to_preset(directory, max_shard_size=max_shard_size)
         return
     config = keras.saving.serialize_keras_object(network)
-    _write(directory, preset_directory.CONFIG, _without(config, _NOT_OURS))
+    preset_directory.write_json(directory, preset_directory.CONFIG, _without(config, _NOT_OURS))
     sizes = [math.prod(v.shape) for v in network.variables]
     facts = {
         "keras_version": keras.version(),
         "parameter_count": sum(sizes),
         "date_saved": datetime.datetime.now().strftime("%Y-%m-%d@%H:%M:%S"),
     }
-    _write(directory, preset_directory.METADATA, facts)
+    preset_directory.write_json(directory, preset_directory.METADATA, facts)
     if max_shard_size is not None and 4 * sum(sizes) > max_shard_size * 2**30:
         place = os.path.join(directory, preset_directory.SHARDS)
         keras.saving.save_weights(network, place, max_shard_size=max_shard_size)
@@ -103,18 +103,19 @@ def save_network(network, directory, max_shard_size=10):
 def save_model(model, directory, max_shard_size=10):
     """Write all files of a whole model."""
     config = keras.saving.serialize_keras_object(model)
-    _write(directory, preset_directory.TASK, _without(config, _NOT_OURS))
-    if model.has_task_weights():
-        model.save_task_weights(os.path.join(directory, preset_directory.TASK_WEIGHTS))
+    preset_directory.write_json(directory, preset_directory.TASK, _without(config, _NOT_OURS))
+    place = os.path.join(directory, preset_directory.TASK_WEIGHTS)
+    deferred = model.latent_encoder.deferred
+    if deferred is not None:
+        with deferred.left_unloaded():
+            model.save_task_weights(place)
+        deferred.source.write(directory)
+    elif model.has_task_weights():
+        model.save_task_weights(place)
     save_network(model.backbone, directory, max_shard_size)
     if model.preprocessor is not None:
         model.preprocessor.save_to_preset(directory)
     preset_directory.mark(directory)
-
-
-def _write(directory, file, content):
-    with open(os.path.join(directory, file), "w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=4)
 
 
 def _without(config, names):

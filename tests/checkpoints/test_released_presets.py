@@ -66,7 +66,10 @@ def test_from_a_name_to_text(hub, tmp_path, monkeypatch):
     )
     assert (manifest["preset"], manifest["repository"]) == (NAME, toy_preset.WEIGHTS)
     assert len(manifest["commit"]) == 40
-    assert "model.safetensors" in manifest["encoder"]["sha256"]
+    assert "spiece.model" in manifest["encoder"]["sha256"]
+    # Text is written without an encoder, so none was downloaded.
+    assert not any("safetensors" in path for path in asked)
+    assert model.latent_encoder.deferred is not None
 
     # From now on nothing is asked of the hub, whatever it would say.
     hub.requests.clear()
@@ -76,6 +79,27 @@ def test_from_a_name_to_text(hub, tmp_path, monkeypatch):
     backbone = ELFBackbone.from_preset(NAME)
     assert small.all_equal(backbone.get_weights(), model.backbone.get_weights())
     assert hub.requests == []
+
+    # The encoder comes when it is needed, and the message says what to do where it cannot.
+    with pytest.raises(HubError, match="again"):
+        again.encoder  # noqa: B018
+    hub.behave()
+    latents = again.encoder.variables
+    assert any("model.safetensors" in request.path for request in hub.requests)
+    hub.requests.clear()
+    assert small.all_equal(small.values(model.encoder.variables), small.values(latents))
+    assert not any("/resolve/" in request.path for request in hub.requests)
+    model.save_to_preset(tmp_path / "whole")
+    ELFGenerator.from_preset(NAME).save_to_preset(tmp_path / "named")
+    hub.requests.clear()
+    hub.fail_with(500)
+    for name in ("whole", "named"):
+        saved = ELFGenerator.from_preset(tmp_path / name)
+        assert saved.generate(num_samples=2, seed=0, verbose=False) == text
+    assert (tmp_path / "named/encoder.json").is_file()
+    assert not (tmp_path / "whole/encoder.json").exists()
+    values = small.values(ELFGenerator.from_preset(tmp_path / "whole").encoder.variables)
+    assert hub.requests == [] and small.all_equal(values, small.values(latents))
 
     # Another kind of weights is made offline from what the client keeps.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
