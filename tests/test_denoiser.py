@@ -118,10 +118,8 @@ def test_a_network_of_ones_own_trains_and_writes():
     model.compile(optimizer=small.muon())
     history = model.fit(small.texts(12), batch_size=6, epochs=2, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    assert all(
-        np.abs(a - b).max() > 0
-        for a, b in zip(before, small.values(network.variables), strict=True)
-    )
+    after = small.values(network.variables)
+    assert all(np.abs(a - b).max() > 0 for a, b in zip(before, after, strict=True))
     texts = model.generate(num_samples=2, seed=0, self_cond_guidance_scale=2.0, verbose=False)
     assert len(texts) == 2 and all(isinstance(text, str) for text in texts)
     assert model.generate(num_samples=2, seed=0, verbose=False) == model.generate(
