@@ -44,6 +44,8 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m ruff check --preview --select PLC2701 keras_elf
+	$(VENV)/bin/lint-imports
 
 # Every run is made, whether or not an earlier one failed, two at a time, since compiling keeps one
 # core busy. The output closes with the summary line that pytest gave for each run. PyTorch, which
