@@ -3,6 +3,7 @@
 from keras_elf.training.callbacks import (
     FitCallback,
     InterruptSafely,
+    ReconstructionAccuracy,
     ResumableCheckpoint,
     SampleText,
     StopOnNaN,
@@ -12,6 +13,7 @@ from keras_elf.training.callbacks import (
 __all__ = [
     "FitCallback",
     "InterruptSafely",
+    "ReconstructionAccuracy",
     "ResumableCheckpoint",
     "SampleText",
     "StopOnNaN",

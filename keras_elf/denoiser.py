@@ -183,7 +183,7 @@ def check_shapes(network):
     ensure_built(network)
     name, shape = type(network).__name__, (2, 3, network.latent_dim)
     inputs = [keras.KerasTensor(s, dtype="float32") for s in (shape, shape[:1], shape)]
-    outputs = keras.backend.compute_output_spec(functools.partial(_outputs, network), *inputs)
+    outputs = _Traced(functools.partial(_outputs, network))(*inputs)
     widths = {"hidden_states": None, "denoising_head": "latent_dim"}
     widths["unembedding"] = "vocabulary_size"
     for (part, width), output in zip(widths.items(), outputs, strict=True):
@@ -194,6 +194,14 @@ def check_shapes(network):
                 f"`{part}` of {name} must give (batch, length, {width or 'width'}), which is "
                 f"{wanted} for latents of shape {shape}. Received: {found}"
             )
+
+
+class _Traced(keras.Operation):
+    """A function that Keras follows by shapes alone."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.call = function
 
 
 def _is_built(network):

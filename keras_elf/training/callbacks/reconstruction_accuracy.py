@@ -1,0 +1,55 @@
+"""How much of the text the latent space can hold, while a model trains."""
+
+import warnings
+
+import keras
+
+from keras_elf import checks
+from keras_elf.training.callbacks.fit_callback import FitCallback
+
+
+@keras.saving.register_keras_serializable(package="keras_elf")
+class ReconstructionAccuracy(FitCallback):
+    """Adds `reconstruction_accuracy` to the logs of each epoch.
+
+    It is the share of tokens that come back when texts are encoded and read off their clean
+    latents again (`ELFGenerator.reconstruct`): a model can write no better than this. It
+    costs one forward pass of the texts an epoch. A low accuracy at the end is told in a
+    warning.
+
+    Args:
+        texts: list of str, or rows as the preprocessor makes them. A few dozen are enough.
+        warn_below: float in [0, 1]. Accuracy below which the end of `fit` warns. Defaults to
+            `0.9`.
+
+    Raises:
+        ValueError: for no texts or a number outside [0, 1].
+    """
+
+    def __init__(self, texts, warn_below=0.9):
+        super().__init__()
+        if texts is None or not len(texts):
+            raise ValueError("`texts` must hold at least one text. Received none")
+        self.texts = texts
+        self.warn_below = checks.probability("warn_below", warn_below)
+        self.accuracy = None
+
+    def before_fit(self, run):
+        run.require(self, "reconstruct")
+
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        self.accuracy = self.model.reconstruct(self.texts, return_accuracy=True)
+        if logs is not None:
+            logs["reconstruction_accuracy"] = self.accuracy
+
+    def on_train_end(self, logs=None):
+        if self.accuracy is not None and self.accuracy < self.warn_below:
+            warnings.warn(
+                f"Only {100 * self.accuracy:.0f} % of the tokens come back when texts are encoded "
+                "and decoded again, so the model cannot write better than that. Train longer; if "
+                "it stays, the latents of different words lie too close: give the encoder more "
+                "width or more epochs.",
+                UserWarning,
+                stacklevel=2,
+            )
