@@ -160,7 +160,7 @@ def test_heads_that_no_fused_kernel_takes_give_the_same_when_padded(monkeypatch)
 
 @pytest.mark.parametrize("shape", [(2, 5), (2, 6, 5), (2, 5, 6), (3, 6), (6,), (2, 1, 6, 6)])
 def test_a_mask_of_another_size_is_refused_with_both_sizes(shape):
-    layer = ELFAttention(16, num_heads=2)
+    layer = layers.ELFAttention(16, num_heads=2)
     for prefix in (0, 3):
         x = np.zeros((2, 6 + prefix, 16), "float32")
         with pytest.raises(ValueError) as caught:
