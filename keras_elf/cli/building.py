@@ -187,14 +187,14 @@ def load(plan, preprocessor, spec=None, **kwargs):
     )
 
 
-def _vocabulary(plan, path):
+def _vocabulary(plan, path=None):
     """A SentencePiece model of the text, kept at a path, and whether the text has conditions."""
     from keras_elf import data
 
     size = plan.vocabulary_size or _VOCABULARY_SIZE
     while True:
         texts, conditional = _texts(plan)
-        if path.is_file():
+        if path is not None and path.is_file():
             return path.read_bytes(), conditional
         try:
             proto = data.train_sentencepiece(texts, size, path, max_sentences=_MAX_SENTENCES)
