@@ -229,5 +229,4 @@ def _first_rows(rows, count):
     import numpy as np
 
     batches = [rows.batch_at(step) for step in range(max(1, count // rows.batch_size))]
-    names = ("token_ids", "is_cond", "is_valid")
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in names}
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
