@@ -187,14 +187,14 @@ def load(plan, preprocessor, spec=None, **kwargs):
     )
 
 
-def _vocabulary(plan, path):
+def _vocabulary(plan, path=None):
     """A SentencePiece model of the text, kept at a path, and whether the text has conditions."""
     from keras_elf import data
 
     size = plan.vocabulary_size or _VOCABULARY_SIZE
     while True:
         texts, conditional = _texts(plan)
-        if path.is_file():
+        if path is not None and path.is_file():
             return path.read_bytes(), conditional
         try:
             proto = data.train_sentencepiece(texts, size, path, max_sentences=_MAX_SENTENCES)
@@ -229,5 +229,4 @@ def _first_rows(rows, count):
     import numpy as np
 
     batches = [rows.batch_at(step) for step in range(max(1, count // rows.batch_size))]
-    names = ("token_ids", "is_cond", "is_valid")
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in names}
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

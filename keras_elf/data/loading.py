@@ -7,7 +7,7 @@ from keras_elf import checks
 from keras_elf.data.dataset import TextDataset
 from keras_elf.data.encode import check_trained, special_token_ids, warn_if_cut
 from keras_elf.data.packing import PackedRows, PairRows
-from keras_elf.data.rows import PAD_WITH, check_lengths
+from keras_elf.data.rows import PAD_WITH, TOKEN_KEYS, check_lengths
 from keras_elf.data.sources import open_source
 from keras_elf.data.sources.fields import Fields
 from keras_elf.data.tokenizing import tokenized
@@ -22,6 +22,7 @@ def load_dataset(
     split="train",
     target="auto",
     condition="auto",
+    values=(),
     condition_length=None,
     packing="auto",
     segments=False,
@@ -64,6 +65,9 @@ def load_dataset(
         target: str. Field with the text to learn. Defaults to `"auto"`: by the usual names.
         condition: str or `None`. Field with what it depends on. Defaults to `"auto"`: by the
             usual names; `None` trains without conditions.
+        values: list of str. Fields with a whole number for each text, such as a class, which
+            batches hold under the same names: what the network's `signals` read. There is no
+            packing then. Defaults to `()`.
         condition_length: int. Most tokens of a condition. Defaults to `None`: the
             preprocessor's, or all of a row but one.
         packing: bool or `"auto"`. Whether documents are packed into full rows, an end token
@@ -97,7 +101,8 @@ def load_dataset(
 
     Returns:
         `keras_elf.data.TextDataset`: batches are dicts of `token_ids` (int32), `is_cond` and
-        `is_valid` (bool), `(batch_size, sequence_length)`.
+        `is_valid` (bool), `(batch_size, sequence_length)`, and of `values` (int32),
+        `(batch_size,)`.
 
     Warns:
         UserWarning: with the number of texts that were cut, or left out because they are blank.
@@ -133,7 +138,10 @@ def load_dataset(
         checks.integer("max_examples", max_examples, minimum=1)
     if cache_dir is not None and os.path.isfile(os.path.expanduser(os.fspath(cache_dir))):
         raise ValueError(f"`cache_dir` must be a directory. Received a file: {cache_dir!r}")
-    fields = Fields(target, condition)
+    fields = Fields(target, condition, values)
+    taken = sorted(set(fields.values) & set(TOKEN_KEYS))
+    if taken:
+        raise ValueError(f"`values` must have other names than the tokens' own. Received: {taken}")
     source = open_source(spec, fields, split=split, data_dir=data_dir, unit=unit)
     packed = _is_packed(packing, fields, source)
     if packed and not layout["add_end_token"]:
@@ -164,7 +172,7 @@ def load_dataset(
                 "`keep_remainder=True` or `packing=False`."
             )
     else:
-        rows = PairRows(store.target, store.condition, **layout)
+        rows = PairRows(store.target, store.condition, store.values, **layout)
         lengths = layout["sequence_length"], layout["condition_length"]
         warn_if_cut(rows.number_cut(), len(rows), *lengths)
     return TextDataset(
@@ -223,4 +231,9 @@ def _is_packed(packing, fields, source):
             "`packing` leaves no place for conditions. Use `packing=False`, or `condition=None` to "
             f"train without {fields.condition!r}."
         )
-    return not is_conditional if packing == "auto" else packing
+    if packing is True and fields.values:
+        raise ValueError(
+            f"`packing` puts several texts into a row, which has no place for `values` "
+            f"{list(fields.values)} of each. Use `packing=False`."
+        )
+    return not (is_conditional or fields.values) if packing == "auto" else packing

@@ -108,11 +108,13 @@ class PairRows:
     Args:
         target: `Column`.
         condition: `Column` or `None`.
+        values: dict from names to arrays with a number for each row.
         **layout: arguments of `make_rows`.
     """
 
-    def __init__(self, target, condition, **layout):
+    def __init__(self, target, condition, values, **layout):
         self.target, self.condition, self.layout = target, condition, layout
+        self.values = values
 
     def __len__(self):
         return len(self.target)
@@ -133,4 +135,4 @@ class PairRows:
         if self.condition is not None:
             conditions = [self.condition[row] for row in rows]
         batch, _ = make_rows([self.target[row] for row in rows], conditions, **self.layout)
-        return batch
+        return {**batch, **{name: value[rows] for name, value in self.values.items()}}

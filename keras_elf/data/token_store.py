@@ -38,30 +38,37 @@ class TokenStore:
         target: `Column`.
         condition: `Column` of the same length, or `None`.
         skipped: int. Number of records that were left out because they were blank.
+        values: dict from names to int32 arrays, a number a document. Defaults to `None`: none.
     """
 
-    def __init__(self, target, condition=None, skipped=0):
+    def __init__(self, target, condition=None, skipped=0, values=None):
         self.target, self.condition, self.skipped = target, condition, skipped
+        self.values = values or {}
 
     @classmethod
-    def build(cls, pairs, dtype, directory=None, skipped=lambda: 0):
+    def build(cls, pairs, dtype, directory=None, skipped=lambda: 0, values=()):
         """Store pairs as they come.
 
         Args:
-            pairs: iterable of `(condition, target)`, int sequences; the condition may be `None`
-                throughout.
+            pairs: iterable of `(condition, target, values)`: int sequences, and a tuple of int;
+                the condition may be `None` throughout.
             dtype: dtype of the ids.
             directory: str. Where to write. Defaults to `None`: the store is held in memory.
             skipped: function that gives the number of skipped records afterwards.
+            values: sequence of str. Names of the values.
         """
         if directory is None:
-            return cls._filled(pairs, lambda name, kind: _Growing(kind), dtype, skipped)
+            return cls._filled(pairs, lambda name, kind: _Growing(kind), dtype, skipped, values)
         beside = f"{directory}.{os.getpid()}.tmp"
         shutil.rmtree(beside, ignore_errors=True)
         try:
             os.makedirs(beside)
             store = cls._filled(
-                pairs, lambda name, kind: _Written(os.path.join(beside, name), kind), dtype, skipped
+                pairs,
+                lambda name, kind: _Written(os.path.join(beside, name), kind),
+                dtype,
+                skipped,
+                values,
             )
             if store.target is None:
                 return store
@@ -70,6 +77,7 @@ class TokenStore:
                 "documents": len(store.target),
                 "conditional": store.condition is not None,
                 "skipped": store.skipped,
+                "values": list(values),
             }
             with open(os.path.join(beside, _META), "w", encoding="utf-8") as file:
                 json.dump(meta, file)
@@ -89,11 +97,16 @@ class TokenStore:
         return cls.open(directory)
 
     @classmethod
-    def _filled(cls, pairs, make, dtype, skipped):
+    def _filled(cls, pairs, make, dtype, skipped, values):
         columns, files = {}, []
         try:
-            for pair in pairs:
-                for name, ids in zip(("condition", "target"), pair, strict=True):
+            for n in range(len(values)):
+                files.append(make(_value_file(n), "int32"))
+            numbers = files[:]
+            for condition, target, row in pairs:
+                for file, number in zip(numbers, row, strict=True):
+                    file.add([number])
+                for name, ids in (("condition", condition), ("target", target)):
                     if ids is None:
                         continue
                     if name not in columns:
@@ -107,10 +120,11 @@ class TokenStore:
                     tokens.add(ids)
                     offsets.add([tokens.count])
             done = {name: Column(*(f.array() for f in pair)) for name, pair in columns.items()}
+            found = {n: file.array() for n, file in zip(values, numbers, strict=True)}
         finally:
             for file in files:
                 file.close()
-        return cls(done.get("target"), done.get("condition"), skipped())
+        return cls(done.get("target"), done.get("condition"), skipped(), found)
 
     @classmethod
     def open(cls, directory):
@@ -127,6 +141,12 @@ class TokenStore:
                 meta = json.load(file)
             names = ["target", "condition"] if meta["conditional"] else ["target"]
             columns = [_mapped(directory, name, meta["documents"]) for name in names]
+            values = {
+                name: _load(os.path.join(directory, _value_file(n)))
+                for n, name in enumerate(meta.get("values", ()))
+            }
+            if any(len(numbers) != meta["documents"] for numbers in values.values()):
+                raise ValueError("other numbers of values than of documents")
             if meta["format"] != FORMAT:
                 raise ValueError(f"format {meta['format']}")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -134,7 +154,11 @@ class TokenStore:
                 f"The tokens kept in {directory!r} are damaged ({error}). Delete the directory; "
                 "they are made anew."
             ) from None
-        return cls(*columns, *[None] * (2 - len(columns)), skipped=meta["skipped"])
+        return cls(*columns, *[None] * (2 - len(columns)), meta["skipped"], values)
+
+
+def _value_file(number):
+    return f"value_{number}.npy"
 
 
 def _mapped(directory, name, documents):

@@ -48,14 +48,16 @@ def tokenized(source, fields, tokenizer, *, vocabulary_size, add_end, max_exampl
                 stacklevel=3,
             )
     dtype = "uint16" if vocabulary_size <= 2**16 else "int32"
-    store = TokenStore.build(maker.pairs(source), dtype, directory, lambda: maker.skipped)
+    store = TokenStore.build(
+        maker.pairs(source), dtype, directory, lambda: maker.skipped, fields.values
+    )
     if store.target is None:
         raise ValueError("`spec` holds no text: there are no records, or all are blank.")
     return store
 
 
 class _Maker:
-    """Turns records into pairs of ids, and counts the blank ones that it leaves out."""
+    """Turns records into pairs of ids with their values; counts the blank ones, left out."""
 
     def __init__(self, fields, tokenizer, vocabulary_size, add_end, max_examples):
         self.fields, self.tokenizer, self.vocabulary_size = fields, tokenizer, vocabulary_size
@@ -69,15 +71,13 @@ class _Maker:
         self.skipped = 0
         kept = itertools.islice(self._kept(source), self.max_examples)
         while chunk := list(itertools.islice(kept, _CHUNK)):
-            places, conditions, targets = zip(*chunk, strict=True)
+            places, conditions, targets, values = zip(*chunk, strict=True)
             targets = self._ids(places, self.fields.target, targets)
             if self.add_end:
                 targets = [_ended(ids, self.end_id) for ids in targets]
-            if conditions[0] is None:
-                yield from ((None, ids) for ids in targets)
-            else:
+            if conditions[0] is not None:
                 conditions = self._ids(places, self.fields.condition, conditions)
-                yield from zip(conditions, targets, strict=True)
+            yield from zip(conditions, targets, values, strict=True)
 
     def _kept(self, source):
         for place, record in source:
@@ -85,7 +85,7 @@ class _Maker:
             if self._is_blank(target) or (condition is not None and self._is_blank(condition)):
                 self.skipped += 1
             else:
-                yield place, condition, target
+                yield place, condition, target, self.fields.numbers(place, record)
 
     def _is_blank(self, value):
         if isinstance(value, str):

@@ -187,3 +187,32 @@ def test_ctrl_c_saves_and_a_resume_ends_as_if_nothing_had_happened(pairs, tmp_pa
         ELFGenerator.from_preset(tmp_path / name).get_weights() for name in ("cut", "whole")
     )
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_encoder_is_trained_loses_nothing(pairs, tmp_path):
+    def start(*arguments):
+        command = [sys.executable, "-m", "keras_elf.cli.main", "train", *arguments]
+        env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
+
+    settings = ["encoder_steps=80" if s.startswith("encoder_steps") else s for s in SMALL]
+    output = tmp_path / "cut"
+    process = start("--data", str(pairs), "--output", str(output), "epochs=1", *settings)
+    said = ""
+    for line in process.stderr:  # The stage shows how far it is.
+        said += line
+        if line.startswith("Epoch 3/"):
+            process.send_signal(signal.SIGINT)
+    assert process.wait(240) == 130, said
+    assert "Stopped at step" in said and f"keras-elf train --resume --output {output}" in said
+    folder = tmp_path / "cut.training"
+    assert len(list((folder / "encoder").glob("step-*.checkpoint"))) == 1
+    vocabulary = (folder / "tokenizer.model").read_bytes()
+    process = start("--resume", "--output", str(output))
+    said = process.communicate(timeout=240)[1]
+    assert process.returncode == 0, said
+    # It went on, and did not begin again.
+    assert "Epoch 1/20" not in said and "Epoch 20/20" in said
+    assert not (folder / "encoder").exists()
+    assert ELFGenerator.from_preset(output).preprocessor.tokenizer.proto == vocabulary

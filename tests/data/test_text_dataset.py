@@ -176,3 +176,47 @@ def test_own_rows():
 
     data = TextDataset(Numbers(), 5, shuffle=False)
     assert data[1]["token_ids"].ravel().tolist() == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_values_of_rows(tmp_path, cached):
+    records = [{"text": [3 + i, 4], "label": i % 7, "speaker": -i} for i in range(23)]
+    records[5] = {"text": [], "label": 9, "speaker": 9}  # A blank one takes its numbers along.
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, records)))
+    options = {"values": ["label", "speaker"], "batch_size": 4, "vocabulary_size": 1000}
+    options["cache_dir"] = tmp_path / "cache" if cached else None
+    for _ in range(1 + cached):
+        with pytest.warns(match="1 blank"):
+            data = load_dataset(tmp_path / "rows.jsonl", Letters(), 2, **options)
+        seen = set()
+        for batch in data:
+            assert batch["label"].dtype == batch["speaker"].dtype == "int32"
+            seen |= set(
+                zip(
+                    (batch["token_ids"][:, 0] - 3).tolist(),
+                    batch["label"].tolist(),
+                    batch["speaker"].tolist(),
+                    strict=True,
+                )
+            )
+        assert len(seen) == 20 and seen <= {(n, n % 7, -n) for n in range(23) if n != 5}
+
+
+@pytest.mark.parametrize(
+    "record, options, message",
+    [
+        ({"text": [3]}, {}, "no field 'label'"),
+        ({"text": [3], "label": "one"}, {}, "'label' must be a whole number. Received: 'one'"),
+        ({"text": [3], "label": 1.5}, {}, "'label' must be a whole number. Received: 1.5"),
+        ({"text": [3], "label": True}, {}, "'label' must be a whole number. Received: True"),
+        ({"text": [3], "label": 2**31}, {}, "'label' must fit 32 bits"),
+        ([3], {}, r"must be a dict with the fields \['label'\]"),
+        ({"text": [3], "label": 1}, {"packing": True}, "no place for `values` \\['label'\\]"),
+        ({"text": [3], "label": 1}, {"values": "label"}, "`values` must be a list of names"),
+        ({"text": [3], "label": 1}, {"values": ["is_cond"]}, "other names than the tokens' own"),
+    ],
+)
+def test_refused_values(record, options, message):
+    options = {"values": ["label"], "batch_size": 1, "vocabulary_size": 1000, **options}
+    with pytest.raises(ValueError, match=message):
+        load_dataset([record], Letters(), 2, **options)

@@ -22,9 +22,10 @@ class Fields:
         target: str. Name of the field with the text; `"auto"` finds it in the first record.
         condition: str. Name of the field with the condition; `"auto"` finds the one that
             belongs to the target, `None` takes none.
+        values: sequence of str. Names of fields with a whole number for each row.
     """
 
-    def __init__(self, target=AUTO, condition=AUTO):
+    def __init__(self, target=AUTO, condition=AUTO, values=()):
         for name, value in (("target", target), ("condition", condition)):
             allowed = isinstance(value, str) or (name == "condition" and value is None)
             if not allowed or value == "":
@@ -35,12 +36,23 @@ class Fields:
             raise ValueError(
                 f"`target` and `condition` must be different fields. Received: {target!r} for both"
             )
-        self.target, self.condition = target, condition
+        if isinstance(values, str) or not all(isinstance(n, str) and n for n in values):
+            raise ValueError(f"`values` must be a list of names of fields. Received: {values!r}")
+        self.target, self.condition, self.values = target, condition, tuple(values)
         self.kinds = {}
 
     def key(self):
         """The fields that are in use, for a cache."""
-        return [self.target, self.condition]
+        return [self.target, self.condition, *([list(self.values)] if self.values else [])]
+
+    def numbers(self, place, record):
+        """The `values` of a record: tuple of int."""
+        if self.values and not isinstance(record, dict):
+            raise ValueError(
+                f"{place}: must be a dict with the fields {list(self.values)}. Received: "
+                f"{record!r:.60} (of type {type(record).__name__})"
+            )
+        return tuple(_number(place, name, _get(place, record, name)) for name in self.values)
 
     def resolve(self, names):
         """Settle `"auto"` by the names of a record's fields; `None` for a bare text."""
@@ -101,6 +113,14 @@ def _get(place, record, name):
     near = difflib.get_close_matches(name, [str(key) for key in record], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{place}: no field {name!r}; there are {list(record)!r:.120}.{hint}")
+
+
+def _number(place, name, value):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{place}: {name!r} must be a whole number. Received: {value!r:.60}")
+    if abs(int(value)) >= 2**31:
+        raise ValueError(f"{place}: {name!r} must fit 32 bits. Received: {value}")
+    return int(value)
 
 
 def standard_value(place, name, value):
