@@ -1,6 +1,5 @@
 """The contract between a network and everything that trains it, samples from it or saves it."""
 
-import functools
 import inspect
 
 import keras
@@ -183,7 +182,7 @@ def check_shapes(network):
     ensure_built(network)
     name, shape = type(network).__name__, (2, 3, network.latent_dim)
     inputs = [keras.KerasTensor(s, dtype="float32") for s in (shape, shape[:1], shape)]
-    outputs = _Traced(functools.partial(_outputs, network))(*inputs)
+    outputs = _Outputs(network).compute_output_spec(*inputs)
     widths = {"hidden_states": None, "denoising_head": "latent_dim"}
     widths["unembedding"] = "vocabulary_size"
     for (part, width), output in zip(widths.items(), outputs, strict=True):
@@ -196,16 +195,19 @@ def check_shapes(network):
             )
 
 
-class _Traced(keras.Operation):
-    """A function that Keras follows by shapes alone."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.call = function
-
-
 def _is_built(network):
     return all(layer.built for layer in network._flatten_layers())
+
+
+class _Outputs(keras.Operation):
+    """`_outputs` in the one form that Keras's public names can trace without computing."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def call(self, *args):
+        return _outputs(self.network, *args)
 
 
 def _outputs(network, z, t, self_condition):

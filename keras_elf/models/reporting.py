@@ -26,8 +26,8 @@ class MeasuredMean(keras.metrics.Metric):
         self.count.assign_add(weight)
 
     def result(self):
-        measured = self.count > 0
-        return ops.where(measured, self.total / ops.where(measured, self.count, 1.0), float("nan"))
+        total, count = ops.convert_to_tensor(self.total), ops.convert_to_tensor(self.count)
+        return ops.where(count > 0, total / ops.where(count > 0, count, 1.0), float("nan"))
 
     def empty(self):
         """Whether nothing was measured since the last reset; reads from the device."""
@@ -112,7 +112,8 @@ class Reporting:
         loss = results.get("loss")
         found = results.pop(evaluated.name)
         if loss is not None:
-            results["loss"] = ops.where(evaluated.count > 0, found, loss)
+            count = ops.convert_to_tensor(evaluated.count)
+            results["loss"] = ops.where(count > 0, found, loss)
         return results
 
     def _get_metrics_result_or_logs(self, logs):

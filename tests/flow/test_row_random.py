@@ -34,9 +34,10 @@ def test_a_row_gets_the_same_in_any_batch(draw):
     whole = array(draw(np.arange(9), (4, 3), 5, 2))
     assert whole.shape == (9, 4, 3) and whole.dtype == "float32"
     parts = [array(draw(np.arange(a, b), (4, 3), 5, 2)) for a, b in ((0, 2), (2, 7), (7, 9))]
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    # A backend may round the last bit by a number's place in a tensor.
+    np.testing.assert_allclose(whole, np.concatenate(parts), atol=1e-6)
     # A longer row begins with the same numbers, a row of one number has one.
-    np.testing.assert_array_equal(array(draw(np.arange(9), (6, 3), 5, 2))[:, :4], whole)
+    np.testing.assert_allclose(array(draw(np.arange(9), (6, 3), 5, 2))[:, :4], whole, atol=1e-6)
     assert array(draw(np.arange(9), (), 5, 2)).shape == (9,)
     for other in (draw(np.arange(9), (4, 3), 6, 2), draw(np.arange(9), (4, 3), 5, 3)):
         assert np.abs(array(other) - whole).min(axis=(1, 2)).max() < np.abs(whole).max()

@@ -69,16 +69,16 @@ def test_validation_in_fit_says_the_same(model):
 def test_roles_of_rows_follow_the_probabilities():
     objective, seeds = ELFObjective(decode_probability=0.3), RowSeedGenerator(0)
     draws = []
-    for batch in (40, 10, 50):
+    for batch in (20, 20, 20):
         with seeds.rows(batch):
             draws.append(objective.draw((batch, 2, 3), seeds))
     draws = [keras.tree.map_structure(ops.convert_to_numpy, one) for one in draws]
     decode, own = (
         np.concatenate([one[name] for one in draws]) for name in ("is_decode", "use_self_condition")
     )
-    assert abs(decode.sum() - 30) <= 1 and abs(own[~decode].sum() - 35) <= 2
-    with RowSeedGenerator(0).rows(100) as seeds:
-        at_once = objective.draw((100, 2, 3), seeds)
+    assert abs(decode.sum() - 18) <= 1 and abs(own[~decode].sum() - 21) <= 2
+    with RowSeedGenerator(0).rows(60) as seeds:
+        at_once = objective.draw((60, 2, 3), seeds)
     for name, value in at_once.items():
         cut = np.concatenate([one[name] for one in draws])
         # A backend may round the last bit by a number's place in a tensor.
