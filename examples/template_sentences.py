@@ -85,13 +85,12 @@ def read_back(elf, texts):
     """Share of the words and end tokens that the network reads from their own clean latents."""
     rows = dict(elf.preprocessor(texts))
     clean = elf(rows)["clean"]
-    scale = elf.self_cond_guidance_scale * ops.ones((len(texts),))
     with averaged_weights(elf):
         hidden = elf.backbone.hidden_states(
             clean,
             ops.ones((len(texts),)),
             self_condition=ops.zeros_like(clean),
-            guidance_scale=scale,
+            guidance_scale=3.0 * ops.ones((len(texts),)),  # As `generate` reads by default.
             decode=1.0,
         )
         ids = ops.convert_to_numpy(ops.argmax(elf.backbone.unembedding(hidden), axis=-1))
