@@ -53,3 +53,6 @@ class ReconstructionAccuracy(FitCallback):
                 UserWarning,
                 stacklevel=2,
             )
+
+    def get_config(self):
+        return {"texts": self.texts, "warn_below": self.warn_below}
