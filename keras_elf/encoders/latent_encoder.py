@@ -80,7 +80,8 @@ class LatentEncoder(keras.layers.Layer):
         deferred = self.deferred
         if deferred is not None:
             encoder = deferred.load()
-            with deferred.attaching():
+            # TensorFlow looks for the attribute before it sets it.
+            with deferred.attaching(), deferred.left_unloaded():
                 if self.deferred is not None:
                     self.encoder = encoder
                     self.deferred = None
