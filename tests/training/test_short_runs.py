@@ -47,7 +47,8 @@ def test_share_of_the_averages_that_training_made(short):
 
 def test_averages_that_have_hardly_moved_are_not_used(short, tmp_path):
     raw = short.get_weights(use_averages=False)
-    short._told_of_short_run = False
+    with averages.told_after(short):
+        pass
     with pytest.warns(UserWarning, match=r"ema_momentum=0.95` only 34 %.*compile with a lower"):
         assert small.all_equal(short.get_weights(), raw)
     with warnings.catch_warnings():
