@@ -90,6 +90,7 @@ def test_they_are_used_once_half_of_them_is_trained():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # Nothing is finished yet.
         warnings.filterwarnings("ignore", message=".*were too long and were cut.*")
+        warnings.filterwarnings("ignore", message="This run of .* is too short")
         fit(model, 4, callbacks=[Watch()])
     assert seen == [False] * 13 + [True] * 3
 
