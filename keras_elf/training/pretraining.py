@@ -26,8 +26,9 @@ class MaskedTokenModel(KeptState, keras.Model):
         mask_probability: float. Share of tokens to predict. Defaults to `0.15`.
         seed: int or `None`.
         unmasked_weight: float. Weight of the cross-entropy of the other tokens, which the
-            encoder sees, in the mean with that of the masked ones. A masked loss alone teaches what fits a place and lets the latents
-            forget what stands there: text could not be read back from them. Defaults to
+            encoder sees, in the mean with that of the masked ones. A masked loss alone teaches
+            what fits a place and lets the latents forget what stands there: text could not be
+            read back from them. Defaults to
             `0.3`; `0.0` is BERT's loss.
 
     Source: BERT, arXiv 1810.04805 (masked language model); ELF, arXiv 2605.10938
