@@ -8,9 +8,16 @@ of them the training set does not hold. `compile()` chooses rates and averages b
 run. Beside it stands the accuracy of reading clean latents of held-out sentences: a latent space
 that cannot be read back writes nothing.
 
-Measured on PyTorch with these settings and 100 samples: 99 % grammatical, but only 45 % of the
-tokens of held-out sentences are read back: the encoder keeps the part of speech and blurs which
-noun it was. One core computed 24 s for the encoder, 151 s for the 368 steps, 9 s for the samples.
+Measured on PyTorch, 368 steps, 100 samples, one seed, by `unmasked_weight` of `pretrain`:
+
+| weight | grammatical | tokens of held-out sentences read back |
+| --- | --- | --- |
+| 0.3 (default) | 91 % | 98 % |
+| 0.0 | 99 % | 45 % |
+
+Without it the encoder keeps the part of speech and blurs which noun it was: easier to write, but
+not what the text says. One core computed 26 s for the encoder, 142 s for the steps, 8 s for the
+samples.
 """
 
 import argparse
