@@ -8,9 +8,16 @@ of them the training set does not hold. `compile()` chooses rates and averages b
 run. Beside it stands the accuracy of reading clean latents of held-out sentences: a latent space
 that cannot be read back writes nothing.
 
-Measured on PyTorch with these settings and 100 samples: 99 % grammatical, but only 45 % of the
-tokens of held-out sentences are read back: the encoder keeps the part of speech and blurs which
-noun it was. One core computed 24 s for the encoder, 151 s for the 368 steps, 9 s for the samples.
+Measured on PyTorch, 368 steps, 100 samples, one seed, by `unmasked_weight` of `pretrain`:
+
+| weight | grammatical | tokens of held-out sentences read back |
+| --- | --- | --- |
+| 0.3 (default) | 91 % | 98 % |
+| 0.0 | 99 % | 45 % |
+
+Without it the encoder keeps the part of speech and blurs which noun it was: easier to write, but
+not what the text says. One core computed 26 s for the encoder, 142 s for the steps, 8 s for the
+samples.
 """
 
 import argparse
@@ -20,11 +27,9 @@ import time
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import keras
-from keras import ops
 
 import keras_elf
 from keras_elf.encoders import TransformerEncoder, pretrain
-from keras_elf.models import averaged_weights
 from keras_elf.testing import TemplateGrammar, dummy_tokenizer
 
 LENGTH, LATENT = 14, 64
@@ -75,26 +80,11 @@ def main(arguments=None):
     texts = elf.generate(num_samples=options.samples, seed=1)
     new = [text for text in texts if text not in set(train)]
     share, share_new = grammar.grammatical_share(texts), grammar.grammatical_share(new or texts)
+    read = elf.reconstruct(held_out, return_accuracy=True)
     print(*texts[:8], sep="\n")
     print(f"grammatical: {share:.1%} of {len(texts)}; of {len(new)} new ones {share_new:.1%}")
-    print(f"tokens read back from clean latents: {read_back(elf, held_out):.1%}")
+    print(f"tokens read back from clean latents: {read:.1%}")
     print(f"{time.time() - start:.0f} s")
-
-
-def read_back(elf, texts):
-    """Share of the words and end tokens that the network reads from their own clean latents."""
-    rows = dict(elf.preprocessor(texts))
-    clean = elf(rows)["clean"]
-    with averaged_weights(elf):
-        hidden = elf.backbone.hidden_states(
-            clean,
-            ops.ones((len(texts),)),
-            self_condition=ops.zeros_like(clean),
-            guidance_scale=3.0 * ops.ones((len(texts),)),  # As `generate` reads by default.
-            decode=1.0,
-        )
-        ids = ops.convert_to_numpy(ops.argmax(elf.backbone.unembedding(hidden), axis=-1))
-    return float((ids == rows["token_ids"])[rows["is_valid"]].mean())
 
 
 if __name__ == "__main__":
