@@ -1,5 +1,7 @@
 """From token ids to standardised clean latents, with label drop."""
 
+import contextlib
+
 import keras
 from keras import ops
 
@@ -86,6 +88,11 @@ class LatentEncoder(keras.layers.Layer):
                     self.encoder = encoder
                     self.deferred = None
         return self.encoder
+
+    def left_unloaded(self):
+        """A context in which, in this thread, nobody has the encoder loaded by looking."""
+        none = contextlib.nullcontext()
+        return none if self.deferred is None else self.deferred.left_unloaded()
 
     def _complete(self):
         if self.deferred is not None and not self.deferred.is_left:

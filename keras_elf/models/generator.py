@@ -125,7 +125,8 @@ class ELFGenerator(
             "segments": keras.Input((None,), dtype="int32", name="segments"),
         }
         outputs = latent_encoder(**inputs)
-        super().__init__(inputs=inputs, outputs=outputs, compile=False, **kwargs)
+        with latent_encoder.left_unloaded():
+            super().__init__(inputs=inputs, outputs=outputs, compile=False, **kwargs)
 
         # Set from here on, these are tracked on every backend.
         self.backbone = backbone

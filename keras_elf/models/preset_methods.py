@@ -1,6 +1,5 @@
 """`save_to_preset` and `from_preset` of the models, on top of keras_hub's."""
 
-import contextlib
 import os
 
 import keras
@@ -60,10 +59,8 @@ class GeneratorPresets:
         if deferred is not None and (source is None or _same(preset_dir, source)):
             # What the encoder would be loaded from is about to be replaced.
             self.latent_encoder.load_encoder()
-            deferred = None
-        left = contextlib.nullcontext() if deferred is None else deferred.left_unloaded()
         with preset_directory.written_whole(preset_dir) as beside:
-            with left:
+            with self.latent_encoder.left_unloaded():
                 safety.check_room(beside, self.variables, getattr(source, "bytes", 0))
             with averaged_weights(self, use_averages):
                 saving.save_model(self, beside, max_shard_size)

@@ -1,12 +1,15 @@
 """A limit on the weights that the classes of a preset may make."""
 
+import collections
 import contextlib
 import math
 import threading
 
 import keras
 
-_LOCK = threading.RLock()
+_LOCK = threading.Lock()
+# The budgets that each thread is in, and the method as Keras has it.
+_BUDGETS, _KEPT = collections.defaultdict(list), []
 
 
 @contextlib.contextmanager
@@ -14,7 +17,8 @@ def weight_budget(path, limit, held):
     """Within the block, in this thread, layers make `limit` weights at most.
 
     A class of a user's own need not tell its size from its arguments. So each weight is
-    counted when a layer asks for it, before it is allocated.
+    counted when a layer asks for it, before it is allocated. Several threads may be in such
+    blocks at once, and one may wait for another.
 
     Args:
         path: str. The preset, for the message.
@@ -24,23 +28,41 @@ def weight_budget(path, limit, held):
     Raises:
         ValueError: from within the block, when the limit is passed.
     """
-    layer, thread, made = keras.layers.Layer, threading.get_ident(), 0
+    thread, budget = threading.get_ident(), _Budget(path, limit, held)
     with _LOCK:
-        kept = layer.add_weight
+        if not _BUDGETS:
+            _KEPT[:] = [keras.layers.Layer.add_weight]
+            keras.layers.Layer.add_weight = _counted(*_KEPT)
+        _BUDGETS[thread].append(budget)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _BUDGETS[thread].remove(budget)
+            if not _BUDGETS[thread]:
+                del _BUDGETS[thread]
+            if not _BUDGETS:
+                keras.layers.Layer.add_weight = _KEPT[0]
 
-        def counted(self, shape=None, *args, **kwargs):
-            nonlocal made
-            if threading.get_ident() == thread and shape is not None:
-                made += math.prod(shape if isinstance(shape, (tuple, list)) else (shape,))
-                if made > limit:
-                    raise ValueError(
-                        f"The preset {path!r} is refused: its configuration asks for more than "
-                        f"{limit:,} parameters, but {held}"
-                    )
-            return kept(self, shape, *args, **kwargs)
 
-        layer.add_weight = counted
-        try:
-            yield
-        finally:
-            layer.add_weight = kept
+class _Budget:
+    def __init__(self, path, limit, held):
+        self.path, self.limit, self.held, self.made = path, limit, held, 0
+
+    def count(self, shape):
+        self.made += math.prod(shape if isinstance(shape, (tuple, list)) else (shape,))
+        if self.made > self.limit:
+            raise ValueError(
+                f"The preset {self.path!r} is refused: its configuration asks for more than "
+                f"{self.limit:,} parameters, but {self.held}"
+            )
+
+
+def _counted(add_weight):
+    def counted(self, shape=None, *args, **kwargs):
+        if shape is not None:
+            for budget in _BUDGETS.get(threading.get_ident(), ()):
+                budget.count(shape)
+        return add_weight(self, shape, *args, **kwargs)
+
+    return counted

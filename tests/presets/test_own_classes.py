@@ -201,3 +201,29 @@ def test_a_registered_class_that_is_no_network(tmp_path):
     path.write_text(path.read_text().replace("keras_elf_own_parts>LayerNetwork", "keras_elf>Muon"))
     with pytest.raises(ValueError, match="expected a network"):
         ELFGenerator.from_preset(tmp_path / "preset")
+
+
+def test_threads_do_not_wait_for_each_other(tmp_path):
+    """One that loads an encoder may be waited for by one that builds a model."""
+    import concurrent.futures
+
+    from keras_elf.initialization import weights_to_come
+    from keras_elf.presets.weight_budget import weight_budget
+
+    add_weight, draw = keras.layers.Layer.add_weight, keras.initializers.RandomNormal.__call__
+
+    def build(limit):
+        with weights_to_come(), weight_budget("inner", limit, "none"):
+            layer = keras.layers.Dense(3, kernel_initializer="random_normal")
+            layer.build((None, 2))
+        return ops.convert_to_numpy(layer.kernel)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with weights_to_come(), weight_budget("outer", 5, "none"):
+            assert not pool.submit(build, 100).result(timeout=60).any()
+            with pytest.raises(ValueError, match="'inner' is refused"):
+                pool.submit(build, 8).result(timeout=60)
+            with pytest.raises(ValueError, match="'outer' is refused"):
+                build(100)
+    assert keras.layers.Layer.add_weight is add_weight
+    assert keras.initializers.RandomNormal.__call__ is draw
