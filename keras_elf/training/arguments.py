@@ -5,6 +5,7 @@ import warnings
 import keras
 
 from keras_elf.data import TokenBatches
+from keras_elf.training.batch_checks import without_targets
 
 
 def refuse_float16(model):
@@ -62,4 +63,4 @@ class WeightedBatches(TokenBatches):
 
     def __getitem__(self, index):
         rows = super().__getitem__(index)
-        return rows, None, rows.pop("sample_weight")
+        return without_targets((rows, None, rows.pop("sample_weight")))

@@ -1,5 +1,6 @@
 """The checks that data in memory get, for a single batch, on the host and in NumPy."""
 
+import keras
 import numpy as np
 
 from keras_elf.data import check_token_ids
@@ -118,6 +119,17 @@ def check_weights(weight, rows):
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(f"`sample_weight` must be finite and >= 0. Received: {_short(weight)}")
     return weight.astype("float32")
+
+
+def without_targets(batch):
+    """A batch with weights in the form that Keras's datasets can serve on every backend.
+
+    On TensorFlow Keras takes a `None` in a tuple from a generator alone. Targets without a
+    column stand in for it, which `ELFGenerator.compute_loss` takes for none.
+    """
+    if len(batch) < 3 or keras.backend.backend() != "tensorflow":
+        return batch
+    return batch[0], np.zeros((len(batch[2]), 0), "float32"), batch[2]
 
 
 def on_host(value):

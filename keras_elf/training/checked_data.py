@@ -4,6 +4,8 @@ import contextlib
 
 import keras
 
+from keras_elf.training.batch_checks import without_targets
+
 EMPTY = "The dataset is empty: it gave no batch. `x` must hold at least one."
 
 
@@ -27,7 +29,7 @@ def checked(check, x):
     if ("DataLoader", "torch") in kinds:
         return _checked_loader(check, x)
     if {("MapDataset", "grain"), ("IterDataset", "grain")} & kinds:
-        return x.map_with_index(lambda number, batch: check(batch, number))
+        return x.map_with_index(lambda number, batch: without_targets(check(batch, number)))
     if any(name.startswith("Distributed") and owner == "tensorflow" for name, owner in kinds):
         return x  # Spread over devices already: its batches are not here to be looked at.
     if hasattr(x, "__next__"):
@@ -88,7 +90,7 @@ class CheckedBatches(keras.utils.PyDataset):
     def __getitem__(self, index):
         batch = self.dataset[index]
         # Keras drops a None: what a dataset gives that was asked for more than it has.
-        return None if batch is None else self.check(batch, index)
+        return None if batch is None else without_targets(self.check(batch, index))
 
     def on_epoch_begin(self):
         self.dataset.on_epoch_begin()
@@ -110,7 +112,7 @@ def _checked_loader(check, loader):
 
     class Checked(torch.utils.data.IterableDataset):
         def __iter__(self):
-            return _checked_iterator(check, loader)
+            return map(without_targets, _checked_iterator(check, loader))
 
     if hasattr(loader.dataset, "__len__"):
         if not len(loader):

@@ -199,6 +199,9 @@ def test_weights_of_rows(model):
     streamed = [(x, None, w) for x, w in zip(parts, np.split(weight, 2), strict=True)]
     outside = model.evaluate((batch for batch in streamed), **settings)
     np.testing.assert_allclose(inside["denoise_loss"], outside["denoise_loss"], rtol=1e-5)
+    for form in ("PyDataset", "torch", "grain"):
+        outside = model.evaluate(FORMS[form](streamed), **settings)
+        np.testing.assert_allclose(inside["denoise_loss"], outside["denoise_loss"], rtol=1e-5)
     only = model.evaluate(parts[0], batch_size=small.BATCH, **settings)
     np.testing.assert_allclose(inside["denoise_loss"], only["denoise_loss"], rtol=1e-5)
     model.fit(rows, batch_size=small.BATCH, sample_weight=weight, validation_split=0.5, verbose=0)
