@@ -94,9 +94,12 @@ def pass_on_averages(pairs, share_of_start, model):
         share_of_start: float. Its `share_of_start`.
         model: a compiled `keras.Model`.
     """
+    # Looking at all variables has an encoder loaded that may never be needed.
+    if share_of_start == 1.0 or not pairs:
+        return
     present = {id(v) for v in model.variables}
     pairs = [pair for pair in pairs if id(pair[0]) in present]
-    if share_of_start == 1.0 or not pairs:
+    if not pairs:
         return
     trained = {id(v) for v in model.trainable_variables}
     in_use = 1.0 - share_of_start >= averages.MINIMUM_TRAINED_SHARE

@@ -43,6 +43,7 @@ def unconditional(model):
 def test_a_preset_of_before_gives_the_same_ids(preset):
     model = ELFGenerator.from_preset(preset)
     assert waits(model)
+    model.compile(optimizer=small.muon())
     assert unconditional(model) == IDS["unconditional"]
     assert waits(model)
     ids = model.generate(CONDITIONS, seed=1, verbose=False, return_token_ids=True)
