@@ -1,18 +1,15 @@
 """Directories that are there whole or not at all, built by one process at a time."""
 
-import contextlib
+import logging
 import os
-import re
 import shutil
 import socket
-import tempfile
-import time
 
-from keras_elf.hub.errors import HubError
-from keras_elf.hub.explain import explain_local
-from keras_elf.hub.locks import locked
+import filelock
 
-_DAY = 24 * 3600
+from keras_elf.hub.errors import HubError, explain_local
+
+logger = logging.getLogger("keras_elf")
 
 
 def keras_home_directory(*parts):
@@ -28,7 +25,7 @@ def keras_home_directory(*parts):
         str. The absolute path.
     """
     home = os.environ.get("KERAS_HOME")
-    # An empty one is none: presets would land in whatever directory a program runs in.
+    # An empty value counts as not set: else presets go to the current directory.
     if not home:
         user = os.path.expanduser("~")
         home = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
@@ -39,9 +36,9 @@ def build_once(target, build):
     """Return the directory `target`, built first if it is not there.
 
     A finished directory is returned at once: no lock, nothing written. Else one process
-    builds in a directory beside it and renames that into place, while the others wait. The
-    rename alone makes a directory finished, so an exception, a full disk, a `kill -9` or a
-    power cut leaves no `target`, and the next call starts afresh.
+    builds in a directory beside it and renames that into place, while the others wait. Only
+    the rename makes a directory finished, so after an exception, a full disk, a `kill -9` or
+    a power cut there is no `target`, and the next call starts from the beginning.
 
     Args:
         target: str or path. The directory that is wanted.
@@ -52,7 +49,7 @@ def build_once(target, build):
 
     Raises:
         HubError: if the place cannot be written, the disk is full, or something other than
-            a directory is in the way.
+            a directory has the name.
     """
     target = os.path.abspath(os.fspath(target))
     if _finished(target):
@@ -60,15 +57,22 @@ def build_once(target, build):
     parent, name = os.path.split(target)
     try:
         os.makedirs(parent, exist_ok=True)
-        with locked(os.path.join(parent, f".{name}.lock"), f"building {target}"):
+        lock = filelock.FileLock(os.path.join(parent, f".{name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            logger.warning("Waiting for another process that builds %s", target)
+            lock.acquire()
+        try:
             if not _finished(target):
-                _remove_stale(parent, name)
-                _build(target, build)
+                # The host's name, because not every network file system has locks.
+                _build(target, os.path.join(parent, f".{name}.{socket.gethostname()}"), build)
+        finally:
+            lock.release()
     except HubError:
         raise
     except OSError as error:
-        place = f"{parent!r} (set KERAS_HOME to choose another place)"
-        explained = explain_local(error, place)
+        explained = explain_local(error, f"{parent!r} (set KERAS_HOME to choose another place)")
         if explained is None:
             raise
         raise explained from None
@@ -77,57 +81,26 @@ def build_once(target, build):
 
 def _finished(target):
     if os.path.lexists(target) and not os.path.isdir(target):
-        raise HubError(f"{target!r} is in the way: it is not a directory. Remove it.", "permission")
+        raise HubError(f"{target!r} is not a directory. Remove it and try again.", "permission")
     # An empty directory was made by somebody else: a build leaves files.
     return os.path.isdir(target) and any(os.scandir(target))
 
 
-def _build(target, build):
-    parent, name = os.path.split(target)
-    beside = tempfile.mkdtemp(prefix=f"{_prefix(name)}{_host()}-{os.getpid()}-", dir=parent)
+def _build(target, beside, build):
+    # What a killed process has left: it held the lock that is ours now.
+    shutil.rmtree(beside, ignore_errors=True)
+    os.mkdir(beside)
     try:
         build(beside)
         _flush(beside)
-        # mkdtemp lets nobody else in; a cache may be shared by the users of a machine.
-        os.chmod(beside, 0o777 & ~current_umask())
         try:
             os.rename(beside, target)
         except OSError:
-            # Where the file system has no locks, another process may have been faster.
+            # Where the file system has no locks, another host may have been faster.
             if not _finished(target):
                 raise
-        _flush_directory(parent)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def _remove_stale(parent, name):
-    """Remove what killed builders left. Holding the lock, none of them is alive on this host."""
-    pattern = re.compile(re.escape(_prefix(name)) + r"(.+)-\d+-[^-]*")
-    for entry in list(os.scandir(parent)):
-        match = pattern.fullmatch(entry.name)
-        if match is None:
-            continue
-        with contextlib.suppress(OSError):
-            # A network file system may keep locks of one host from another.
-            ours = match.group(1) == _host()
-            if ours or time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
-                shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _prefix(name):
-    return f".{name}.building-"
-
-
-def _host():
-    return re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())[:40] or "host"
-
-
-def current_umask():
-    """The permissions that new files of this process lack."""
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
 
 
 def _flush(directory):
@@ -136,14 +109,3 @@ def _flush(directory):
         for file in files:
             with open(os.path.join(folder, file), "rb") as opened:
                 os.fsync(opened.fileno())
-        _flush_directory(folder)
-
-
-def _flush_directory(path):
-    # Some systems cannot open or flush a directory; the rename is no less atomic there.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

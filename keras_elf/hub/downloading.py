@@ -1,19 +1,28 @@
-"""Downloading the chosen files of a repository, verified, or finding them in the cache."""
+"""Files of a repository on the Hugging Face hub, downloaded by its client and verified.
+
+`huggingface_hub` does the transfer: retries, resuming, locks, cache. What it does not do is
+here: it compares no file with the hub's hash, takes no choice of files that depends on the
+listing, and its offline mode cannot tell a cache that is complete from one that is not.
+"""
 
 import contextlib
+import hashlib
+import json
 import logging
 import os
-import shutil
+import re
 from dataclasses import dataclass, field
 
-from keras_elf.hub import listing as listings
-from keras_elf.hub.errors import UNREACHABLE, HubError
-from keras_elf.hub.locks import locked
-from keras_elf.hub.repositories import checked_repo_id, checked_revision
-from keras_elf.hub.store import RepoCache, damaged, hashes
-from keras_elf.hub.transfer import Hub
+from keras_elf.atomic_file import replaced
+from keras_elf.hub.errors import UNREACHABLE, HubError, explain
+from keras_elf.hub.listing import choose, shown
+from keras_elf.version import __version__
 
 logger = logging.getLogger("keras_elf")
+
+_REVISION = re.compile(r"[\w+@#-][\w.+@#-]*(?:/[\w+@#-][\w.+@#-]*)*")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_DIGEST = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True)
@@ -39,14 +48,17 @@ class Download:
 def download(repo_id, patterns, revision=None, token=None):
     """Bring files of a repository on the Hugging Face hub to this machine.
 
-    The hub is asked once what the revision holds; only missing files are fetched, an
-    interrupted one from where it stopped. A full commit hash whose files are there needs no
-    connection, and neither does anything in the cache with `HF_HUB_OFFLINE=1`. If the hub
-    cannot be reached, the copy in the cache is used and a warning says so.
+    The hub is asked once what the revision holds, and only missing files are fetched. A full
+    commit hash whose files are there needs no connection, and neither does anything in the
+    cache with `HF_HUB_OFFLINE=1`. If the hub cannot be reached, the copy in the cache is used
+    and a warning says so.
 
-    Each file's content is compared with the hash that the hub's listing states (sha256, or
-    git's sha1 for small files) when it arrives, and again whenever its size or time of
-    change differ from those noted then; it is not read on every call.
+    Each call compares the content of each file with the hash that the hub's listing states
+    (sha256, or git's sha1 for small files). That reads the files: about a second per GB.
+
+    The client resumes a broken connection within a call; a file that was not complete when
+    the call ended is fetched from its beginning by the next one. Where a hub limits the
+    requests in the middle of a download, the client waits as long as the hub says and logs it.
 
     `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE`,
     `HF_HUB_ETAG_TIMEOUT`, `HF_HUB_DOWNLOAD_TIMEOUT` and `HF_HUB_DISABLE_PROGRESS_BARS` work
@@ -66,99 +78,163 @@ def download(repo_id, patterns, revision=None, token=None):
 
     Raises:
         HubError: with the reason, and what to do about it.
+        ValueError: if `repo_id` or `revision` cannot be a name on a hub.
     """
-    repo_id, revision = checked_repo_id(repo_id), checked_revision(revision)
+    from huggingface_hub import constants, hf_hub_download
+
+    repo_id, revision = checked_names(repo_id, revision)
     patterns = [patterns] if isinstance(patterns, str) or callable(patterns) else list(patterns)
-    cache = RepoCache(repo_id)
-    hub = Hub(token)
-    listing, verified, failure = _listing(hub, cache, revision)
-    names = listings.choose(listing, patterns, repo_id)
-    missing = [n for n in names if not os.path.exists(cache.pointer(listing.commit, n))]
+    folder = os.path.join(
+        os.path.abspath(constants.HF_HUB_CACHE), "models--" + repo_id.replace("/", "--")
+    )
+    commit, digests, failure = _listing(repo_id, revision, token, folder)
+    names = choose(digests, patterns, repo_id)
+    snapshot = os.path.join(folder, "snapshots", commit)
+    missing = [name for name in names if not os.path.exists(os.path.join(snapshot, name))]
     if missing and failure is not None:
         raise HubError(
-            f"The cache holds {repo_id!r} only in part: {listings.shown(missing)} is missing. "
-            f"{failure}",
+            f"The cache holds {repo_id!r} only in part: {shown(missing)} is missing. {failure}",
             failure.reason,
         )
-    try:
-        if missing:
-            _check_space(cache, [listing.entries[name] for name in missing])
-        for name in missing:
-            _fetch(hub, cache, listing, name, verified)
-        files = {n: cache.verify(listing.commit, n, listing.entries[n], verified) for n in names}
-    except OSError as error:
-        raise hub.error(error, repo_id, revision) from None
-    cache.remember(revision, listing, verified)
-    return Download(cache.snapshot(listing.commit), repo_id, revision, listing.commit, files)
-
-
-def _listing(hub, cache, revision):
-    """`(listing, verified, failure)`: from the hub, else from the cache with the reason why."""
-    commit = cache.commit_of(revision)
-    listing, verified = cache.recall(commit) if commit else (None, {})
-    if listing is not None and commit == revision:
-        return listing, verified, None
-    try:
-        found = hub.listing(cache.repo_id, revision)
-    except HubError as error:
-        if error.reason not in UNREACHABLE or commit is None:
-            raise
-        listing = listing or cache.on_disk(commit)
-        if listing is None:
-            raise
-        if error.reason != "offline":
-            logger.warning(
-                "Using the copy of %r in the cache (commit %.8s): %s", cache.repo_id, commit, error
+    if failure is None:
+        # Before the files: a download that stops halfway is then known to be incomplete.
+        _remember(_record(folder, commit), json.dumps({"digests": digests}))
+    for name in missing:
+        try:
+            hf_hub_download(
+                repo_id,
+                name,
+                revision=commit,
+                token=token,
+                library_name="keras_elf",
+                library_version=__version__,
             )
-        return listing, verified, error
-    if commit != found.commit:
-        verified = {**verified, **cache.recall(found.commit)[1]}
-    return found, verified, None
+        except Exception as error:
+            raise _explained(error, repo_id, revision, name) from None
+    files = {name: _verified(snapshot, name, digests[name], repo_id) for name in names}
+    if failure is None and revision != commit:
+        # The client notes the commit of a branch only when it downloads by the branch's name,
+        # which could have moved since the listing.
+        _remember(os.path.join(folder, "refs", *revision.split("/")), commit)
+    return Download(snapshot, repo_id, revision, commit, files)
 
 
-def _fetch(hub, cache, listing, name, verified):
-    """Bring one file into the cache; a blob exists only once its hash was found right."""
-    entry, commit = listing.entries[name], listing.commit
-    blob = cache.blob(entry.digest)
-    os.makedirs(os.path.dirname(blob), exist_ok=True)
-    os.makedirs(cache.locks, exist_ok=True)
-    # The same lock that the client takes, so that both never fetch a file at once.
-    lock = os.path.join(cache.locks, f"{entry.digest}.lock")
-    with locked(lock, f"downloading {name} of {cache.repo_id}"):
-        if not os.path.exists(blob):
-            partial = f"{blob}.incomplete"
-            resumed = os.path.exists(partial)
-            hub.fetch(cache.repo_id, commit, name, entry.size, partial)
-            found = hashes(partial)
-            if entry.digest not in found and resumed:
-                # The part of an earlier call may be to blame: once more from the start.
-                os.unlink(partial)
-                hub.fetch(cache.repo_id, commit, name, entry.size, partial)
-                found = hashes(partial)
-            if entry.digest not in found:
-                raise damaged(cache.repo_id, name, entry, *found, (partial,))
-            with contextlib.suppress(OSError):
-                os.chmod(partial, 0o644)
-            os.replace(partial, blob)
-            stat = os.stat(blob)
-            verified[entry.digest] = [stat.st_size, stat.st_mtime_ns, found[0]]
-        cache.link(commit, name, entry.digest)
+def checked_names(repo_id, revision=None):
+    """Return `(repo_id, revision)`, `"main"` for `None`; `ValueError` for what no hub has."""
+    from huggingface_hub.utils import validate_repo_id
 
-
-def _check_space(cache, entries):
-    needed = 0
-    for entry in entries:
-        blob = cache.blob(entry.digest)
-        if not os.path.exists(blob):
-            partial = f"{blob}.incomplete"
-            needed += entry.size - (os.path.getsize(partial) if os.path.exists(partial) else 0)
-    place = cache.folder
-    while not os.path.exists(place):
-        place = os.path.dirname(place)
-    free = shutil.disk_usage(place).free
-    if needed > free:
-        raise HubError(
-            f"The download needs {needed / 1e6:,.0f} MB and {place!r} has {free / 1e6:,.0f} MB "
-            "free. Free some, or set HF_HOME to a directory on another disk.",
-            "disk_full",
+    if not isinstance(repo_id, str):
+        raise ValueError(f"`repo_id` must be a str such as 'owner/name'. Received: {repo_id!r}")
+    validate_repo_id(repo_id)
+    revision = "main" if revision is None else revision
+    # The client makes a path of it and does not look at it.
+    if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
+        raise ValueError(
+            "`revision` must be a branch, a tag or a commit hash, as in 'main'. Received: "
+            f"{revision!r}"
         )
+    return repo_id, revision
+
+
+def _listing(repo_id, revision, token, folder):
+    """`(commit, digests, failure)`: from the hub, else from the cache with the reason why.
+
+    `digests` has each file's sha256 (64 digits) or git sha1 (40), `None` where unknown.
+    """
+    from huggingface_hub import HfApi, constants
+
+    commit = revision if _COMMIT.fullmatch(revision) else None
+    if commit and (digests := _recall(_record(folder, commit))):
+        return commit, digests, None
+    try:
+        api = HfApi(token=token, library_name="keras_elf", library_version=__version__)
+        # Without a timeout of its own the client would wait for ever.
+        timeout = constants.HF_HUB_ETAG_TIMEOUT
+        info = api.model_info(repo_id, revision=revision, timeout=timeout, files_metadata=True)
+        files = {f.rfilename: f.lfs.sha256 if f.lfs else f.blob_id for f in info.siblings or ()}
+        if not _COMMIT.fullmatch(info.sha or "") or not all(
+            _DIGEST.fullmatch(digest or "") for digest in files.values()
+        ):
+            raise HubError(
+                f"The hub does not say the hashes of the files in {repo_id!r}, so they could not "
+                "be checked. Check HF_ENDPOINT: a mirror must serve the hub's own listing."
+            )
+        return info.sha, files, None
+    except Exception as error:
+        failure = _explained(error, repo_id, revision)
+    if commit is None:
+        with contextlib.suppress(OSError):
+            with open(os.path.join(folder, "refs", *revision.split("/"))) as file:
+                commit = file.read(64).strip()
+    digests = None
+    if failure.reason in UNREACHABLE and _COMMIT.fullmatch(commit or ""):
+        digests = _recall(_record(folder, commit)) or _on_disk(folder, commit)
+    if not digests:
+        raise failure from None
+    if failure.reason != "offline":
+        logger.warning("Using the copy of %r in the cache (%.8s): %s", repo_id, commit, failure)
+    return commit, digests, failure
+
+
+def _explained(error, repo_id, revision, filename=None):
+    from huggingface_hub import constants
+
+    logger.debug("The client of the hub raised", exc_info=error)
+    return explain(error, repo_id, revision, constants.ENDPOINT.rstrip("/"), filename)
+
+
+def _verified(snapshot, name, digest, repo_id):
+    """The sha256 of a file in the cache; one that is not what the hub says is removed."""
+    path = os.path.join(snapshot, name)
+    with open(path, "rb") as file:
+        sha256 = found = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest and len(digest) == 40:
+            git = hashlib.sha1(b"blob %d\0" % file.seek(0, os.SEEK_END), usedforsecurity=False)
+            file.seek(0)
+            git.update(file.read())
+            found = git.hexdigest()
+    if digest in (None, found):
+        return sha256
+    # A link in the snapshot leads to a blob, which may itself be a link into a shared store.
+    for broken in {os.path.realpath(path), os.path.abspath(path)}:
+        with contextlib.suppress(OSError):
+            os.unlink(broken)
+    left = f"Delete {path!r}" if os.path.lexists(path) else "The broken file was deleted"
+    kind = "sha256" if found == sha256 else "git sha1"
+    raise HubError(
+        f"The file {name!r} of {repo_id!r} is damaged: its {kind} is {found}, the hub says "
+        f"{digest}. {left}; call again to download it anew.",
+        "damaged",
+    )
+
+
+def _record(folder, commit):
+    return os.path.join(folder, ".keras_elf", f"{commit}.json")
+
+
+def _remember(path, text):
+    # A cache that cannot be written is no reason to fail where all files are there.
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with replaced(path) as file:
+            file.write(text)
+
+
+def _recall(record):
+    try:
+        with open(record, encoding="utf-8") as file:
+            return dict(json.load(file)["digests"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _on_disk(folder, commit):
+    """What another program downloaded: a blob has its digest as name."""
+    top, digests = os.path.join(folder, "snapshots", commit), {}
+    for directory, _, files in os.walk(top):
+        for path in (os.path.join(directory, file) for file in files):
+            if os.path.exists(path):
+                blob = os.path.basename(os.readlink(path)) if os.path.islink(path) else ""
+                name = os.path.relpath(path, top).replace(os.sep, "/")
+                digests[name] = blob if _DIGEST.fullmatch(blob) else None
+    return digests

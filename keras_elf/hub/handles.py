@@ -2,10 +2,9 @@
 
 import fnmatch
 
-from keras_elf.hub.downloading import download
+from keras_elf.hub.downloading import checked_names, download
 from keras_elf.hub.errors import HubError
 from keras_elf.hub.listing import newest_checkpoint, shown
-from keras_elf.hub.repositories import checked_repo_id, checked_revision
 
 _SCHEME = "hf://"
 PRESET_FILES = (
@@ -42,9 +41,10 @@ def split_handle(handle):
         raise ValueError(form)
     repo_id, at, revision = handle[len(_SCHEME) :].rstrip("/").partition("@")
     try:
-        return checked_repo_id(repo_id), checked_revision(revision) if at else None
+        repo_id, revision = checked_names(repo_id, revision if at else None)
     except ValueError:
         raise ValueError(form) from None
+    return repo_id, revision if at else None
 
 
 def snapshot(handle, patterns=PRESET_FILES, token=None):

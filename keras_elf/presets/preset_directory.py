@@ -7,7 +7,6 @@ import re
 import shutil
 import tempfile
 
-from keras_elf.hub.cache import current_umask
 from keras_elf.presets import classes, safety
 from keras_elf.version import __version__
 
@@ -207,7 +206,9 @@ def network_weight_files(path):
 def _move_into_place(beside, target):
     if not os.path.exists(target):
         # mkdtemp makes directories that only their owner can read.
-        os.chmod(beside, 0o777 & ~current_umask())
+        umask = os.umask(0o022)
+        os.umask(umask)
+        os.chmod(beside, 0o777 & ~umask)
         os.rename(beside, target)
         return
     # A directory in use may hold files of the user's own: only ours are replaced, and the

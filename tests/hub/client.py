@@ -5,8 +5,6 @@ import contextlib
 import huggingface_hub
 from huggingface_hub import constants
 
-from keras_elf.hub import retries
-
 
 @contextlib.contextmanager
 def pointed_at(server, cache, monkeypatch):
@@ -19,7 +17,8 @@ def pointed_at(server, cache, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(cache.parent / "token"))
-    monkeypatch.setattr(retries, "WAITS", (0.01, 0.01, 0.01, 0.01))
+    # The client goes on behind the last whole part of 10 MB, more than a file of a test has.
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1 << 16)
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     yield server
