@@ -27,6 +27,8 @@ class ValueAndGradients:
         def run(args):
             loss = self.function(*args)
             values = [v.value for v in self.variables]
+            if not loss.requires_grad:  # Nothing was recorded, which PyTorch calls an error.
+                return loss, [np.zeros(v.shape, "float32") for v in self.variables]
             grads = torch.autograd.grad(loss, values, allow_unused=True)
             zeros = [np.zeros(v.shape, "float32") for v in self.variables]
             return loss.detach(), [z if g is None else g for g, z in zip(grads, zeros, strict=True)]

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_elf.configurable import signature
 from keras_elf.samplers import SampleNoise, SamplingConfig, SamplingEngine, get
 from keras_elf.testing.conformance import common
 from keras_elf.testing.conformance.common import expect, expect_equal
@@ -34,10 +35,15 @@ def check_sampler(sampler, ends_at_data=True):
     common.copied(sampler)
     name = type(sampler).__name__
     grids = _grids(sampler, name)
-    for grid in grids:
-        _check_run(sampler, name, grid, ends_at_data)
-        _check_times(sampler, name, grid)
+    form = _form(sampler.init(ops.convert_to_tensor(DATA)))
+    expect(
+        {"z", "x_pred"} <= set(form),
+        f"`init` of {name} must return a dict with 'z' and 'x_pred'. Received: {sorted(form)}",
+    )
     _check_last_interval(sampler, name)
+    for grid in grids:
+        _check_run(sampler, name, grid, form, ends_at_data)
+        _check_times(sampler, name, grid)
     _check_self_condition(sampler, name)
     _check_engine(sampler, name)
 
@@ -59,13 +65,8 @@ def _even():
     return np.linspace(0, 1, STEPS + 1).astype("float32")
 
 
-def _check_run(sampler, name, grid, ends_at_data):
+def _check_run(sampler, name, grid, form, ends_at_data):
     z, states = walk(sampler, grid)
-    form = _form(sampler.init(ops.convert_to_tensor(DATA)))
-    expect(
-        {"z", "x_pred"} <= set(form),
-        f"`init` of {name} must return a dict with 'z' and 'x_pred'. Received: {sorted(form)}",
-    )
     for state in states:
         found = _form(state.state)
         expect(
@@ -142,20 +143,21 @@ def _check_self_condition(sampler, name):
         return made[-1]
 
     _, states = walk(sampler, _even(), predict=predict)
-    advice = "hand on `state['x_pred']` and keep the newest `clean` there"
+    advice = "hand on `state['x_pred']`, and keep the newest `clean` there"
     for number, (given, before) in enumerate(
         zip(seen, [ops.zeros_like(made[0]), *made[:-1]], strict=True)
     ):
         expect_equal(
             before,
             given,
-            f"The self-condition of {name} must be the prediction before, zeros at first: {advice}. "
-            f"It is not in evaluation {number + 1}",
+            f"The self-condition of {name} must be the prediction before, zeros at first. In "
+            f"evaluation {number + 1} it is not: {advice}",
         )
     expect_equal(made[-1], states[-1].x_pred, f"`x_pred` of {name} is not the last one: {advice}")
 
 
 def _check_engine(sampler, name):
+    before = signature(sampler)
     network, length, samples = _Counting(), 4, [0, 1]
     engine = SamplingEngine(network)
     condition = common.normal(2, length, network.latent_dim, seed=1)
@@ -170,6 +172,11 @@ def _check_engine(sampler, name):
             z = engine.run(config, samples, length, noise, grid, *given, callback=states.append)
             calls.append(network.calls)
             common.expect_tensor(z, (2, length, network.latent_dim), f"The result of {name}")
+        expect(
+            signature(sampler) == before,
+            f"{name} changes while it runs, so that every step is compiled anew and runs share "
+            "what they know: keep all in the state",
+        )
         expect(
             keras.backend.backend() == "torch" or calls[1] == 0,
             f"The step of {name} is compiled anew in every run: have the state the same form and "
