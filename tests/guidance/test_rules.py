@@ -12,7 +12,7 @@ from keras_elf.guidance import (
     SelfConditioningGuidance,
     guided_prediction,
 )
-from tests.samplers.walking import DATA, ROWS, SHAPE
+from keras_elf.testing.walking import DATA, ROWS, SHAPE
 
 CONDITION = 10.0 + DATA
 IS_COND = np.array([[True, False, False], [True, True, False]])

@@ -8,7 +8,7 @@ from keras import ops
 from keras_elf import samplers
 from keras_elf.configurable import signature
 from keras_elf.samplers import ODESampler, Sampler, SDESampler, sampler
-from tests.samplers.walking import DATA, ROWS, SHAPE, walk
+from keras_elf.testing.walking import DATA, ROWS, SHAPE, walk
 
 every_sampler = pytest.mark.parametrize("name", sorted(sampler.SAMPLERS))
 NORMAL = np.linspace(-1.0, 2.0, 4).astype("float32")
