@@ -13,7 +13,8 @@ from keras_elf.checkpoints import manifest
 from keras_elf.checkpoints.names import is_transposed, variable_path
 from keras_elf.checkpoints.opening import open_checkpoint
 from keras_elf.checkpoints.sizes import backbone_sizes, check_sizes
-from keras_elf.encoders import DeferredEncoder, T5Encoder, TextEncoder
+from keras_elf.encoders import T5Encoder, TextEncoder
+from keras_elf.encoders.deferred_encoder import DeferredEncoder
 from keras_elf.initialization import weights_to_come
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 from keras_elf.models.tokenizer import load_transformers_tokenizer

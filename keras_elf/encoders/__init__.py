@@ -2,7 +2,6 @@
 
 import importlib
 
-from keras_elf.encoders.deferred_encoder import DeferredEncoder
 from keras_elf.encoders.latent_encoder import LatentEncoder
 from keras_elf.encoders.latent_statistics import latent_statistics
 from keras_elf.encoders.masks import encoder_attention_mask
@@ -12,7 +11,6 @@ from keras_elf.encoders.text_encoder import TextEncoder
 from keras_elf.encoders.transformer_encoder import TransformerEncoder
 
 __all__ = [
-    "DeferredEncoder",
     "GaussianTable",
     "LatentEncoder",
     "LearnedTable",

@@ -5,7 +5,8 @@ import keras_hub
 from keras import ops
 
 from keras_elf import checks, denoiser
-from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
+from keras_elf.encoders import LatentEncoder, TextEncoder
+from keras_elf.encoders.deferred_encoder import DeferredEncoder
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.compiling import Compiling
 from keras_elf.models.fitting import EVALUATION_SEED, Fitting

@@ -5,7 +5,8 @@ import os
 import h5py
 import keras
 
-from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
+from keras_elf.encoders import LatentEncoder, TextEncoder
+from keras_elf.encoders.deferred_encoder import DeferredEncoder
 from keras_elf.initialization import weights_to_come
 from keras_elf.presets import bundled, preset_directory, published, safety
 from keras_elf.presets.weight_budget import weight_budget
@@ -102,7 +103,7 @@ def deferred(path, serialized):
         serialized: dict. `encoder` in task.json.
 
     Returns:
-        `keras_elf.encoders.DeferredEncoder`, or `None` for an encoder that trains, one that is
+        `DeferredEncoder`, or `None` for an encoder that trains, one that is
         the network's own table, or something that is no encoder.
     """
     cls = keras.saving.get_registered_object(serialized.get("registered_name") or "")
