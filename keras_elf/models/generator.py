@@ -7,6 +7,7 @@ from keras import ops
 from keras_elf import checks, denoiser
 from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
+from keras_elf.models.overview import Overview
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
 from keras_elf.models.reporting import Reporting
@@ -19,7 +20,7 @@ from keras_elf.training.kept_weights import ValidatedWeights
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, keras_hub.models.Task):
+class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, Overview, keras_hub.models.Task):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run

@@ -128,9 +128,9 @@ def test_subclass_of_the_generator(tmp_path):
     for cls in (ELFGenerator, own_parts.WarmGenerator):
         loaded = cls.from_preset(tmp_path / "preset")
         assert type(loaded) is own_parts.WarmGenerator
-        assert (loaded.temperature, loaded.num_steps) == (0.7, 5)
+        assert (loaded.temperature, loaded.sampling.num_steps) == (0.7, 5)
     loaded = ELFGenerator.from_preset(tmp_path / "preset", temperature=2.0, num_steps=4)
-    assert (loaded.temperature, loaded.num_steps) == (2.0, 4)
+    assert (loaded.temperature, loaded.sampling.num_steps) == (2.0, 4)
     with pytest.raises(TypeError, match="unknown arguments \\['warmth'\\]"):
         own_parts.WarmGenerator.from_preset(tmp_path / "preset", warmth=1)
 
