@@ -1,21 +1,4 @@
 """Callbacks of `ELFGenerator.fit`, by their short name; see `keras_elf.training.callbacks`."""
 
-from keras_elf.training.callbacks import (
-    FitCallback,
-    InterruptSafely,
-    ReconstructionAccuracy,
-    ResumableCheckpoint,
-    SampleText,
-    StopOnNaN,
-    TrainingLog,
-)
-
-__all__ = [
-    "FitCallback",
-    "InterruptSafely",
-    "ReconstructionAccuracy",
-    "ResumableCheckpoint",
-    "SampleText",
-    "StopOnNaN",
-    "TrainingLog",
-]
+from keras_elf.training.callbacks import *  # noqa: F403
+from keras_elf.training.callbacks import __all__ as __all__

@@ -136,6 +136,11 @@ def most_likely(network, hidden):
 
 def check_names(network):
     """Raise `ValueError` if `network` lacks something that the contract names."""
+    if not isinstance(network, keras.Layer):
+        raise ValueError(
+            "The network must be a keras.Layer or keras.Model, such as ELFBackbone, whose weights "
+            f"Keras knows. Received: {network!r}"
+        )
     name = type(network).__name__
     missing = [part for part in _NEEDED if getattr(network, part, None) is None]
     if missing:
@@ -150,10 +155,6 @@ def check_names(network):
     for part in ("hidden_states", "denoising_head", "unembedding"):
         if not callable(getattr(network, part)):
             raise ValueError(f"`{part}` of {name} must be callable")
-    if not isinstance(network, keras.Layer):
-        raise ValueError(
-            f"The network {name} must be a keras.Layer or keras.Model, whose weights Keras knows"
-        )
     parameters = inspect.signature(network.hidden_states).parameters
     wanted = [*_OPTIONS, *(["signals"] if signals(network) else [])]
     missing = [option for option in wanted if option not in parameters]

@@ -102,9 +102,11 @@ def test_what_is_no_layer_is_refused():
         latent_dim, vocabulary_size = 4, 9
         denoising_head = unembedding = abs
 
-    with pytest.raises(ValueError, match="Bare must be a keras.Layer"):
+    with pytest.raises(
+        ValueError, match="network must be a keras.Layer or keras.Model, such as ELFBackbone.*Bare"
+    ):
         denoiser.check_names(Bare())
-    with pytest.raises(ValueError, match="The network str lacks"):
+    with pytest.raises(ValueError, match="network must be a keras.Layer.*'elf_b'"):
         denoiser.check_names("elf_b")
 
 

@@ -7,11 +7,14 @@ from keras import ops
 from keras_elf import checks, denoiser
 from keras_elf.encoders import DeferredEncoder, LatentEncoder, TextEncoder
 from keras_elf.models.backbone import ELFBackbone
+from keras_elf.models.compiling import Compiling
+from keras_elf.models.fitting import EVALUATION_SEED, Fitting
+from keras_elf.models.on_batch import OnBatch
 from keras_elf.models.overview import Overview
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
 from keras_elf.models.reporting import Reporting
-from keras_elf.models.training import EVALUATION_SEED, Training
+from keras_elf.models.weights import Weights
 from keras_elf.models.writing import Writing
 from keras_elf.objectives import ELFObjective, RowSeedGenerator
 from keras_elf.samplers import SamplingConfig, SDESampler
@@ -20,7 +23,17 @@ from keras_elf.training.kept_weights import ValidatedWeights
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFGenerator(Training, Reporting, Writing, GeneratorPresets, Overview, keras_hub.models.Task):
+class ELFGenerator(
+    Compiling,
+    Fitting,
+    OnBatch,
+    Weights,
+    Reporting,
+    Writing,
+    GeneratorPresets,
+    Overview,
+    keras_hub.models.Task,
+):
     """Embedded Language Flows, end to end: trains on text, writes text.
 
     The model's graph is `token ids -> frozen encoder -> clean latents`; the objective, run

@@ -8,6 +8,7 @@ training steps, and the raw weights before. `use_averages="always"` takes them a
 
 import contextlib
 import warnings
+import weakref
 
 from keras import ops
 
@@ -16,6 +17,8 @@ from keras_elf import checks
 # Half: from here on most of an average is what training made. At a decay of 0.9999 that is after
 # 6,931 steps, at 0.99 after 69.
 MINIMUM_TRAINED_SHARE = 0.5
+# Models that are in `fit`, or about whose averages somebody was told since.
+_SILENT = weakref.WeakSet()
 
 
 def trained_share(model):
@@ -72,6 +75,16 @@ def averages_in_use(model, use_averages=True):
         )
         return []
     return pairs
+
+
+@contextlib.contextmanager
+def told_after(model):
+    """Within the block nobody is told that averages have hardly moved; after it, once."""
+    _SILENT.add(model)
+    try:
+        yield
+    finally:
+        _SILENT.discard(model)
 
 
 @contextlib.contextmanager
@@ -161,9 +174,9 @@ def synchronise(model):
 
 
 def _tell_of_short_run(model, share):
-    if getattr(model, "_in_fit", False) or getattr(model, "_told_of_short_run", False):
+    if model in _SILENT:
         return
-    model._told_of_short_run = True
+    _SILENT.add(model)
     decay = model.optimizer.ema_momentum
     warnings.warn(
         f"The raw weights are used, not the averages: with `ema_momentum={decay}` only "

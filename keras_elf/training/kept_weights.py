@@ -77,6 +77,12 @@ class ValidatedWeights(keras.Operation):
         averages.restart_averages(model)
 
 
+def averages_to_pass_on(model):
+    """`(pairs, share_of_start)` of the optimizer that a model is compiled with now."""
+    share = averages.trained_share(model)
+    return (model.optimizer.average_pairs() if share else []), 1.0 - share
+
+
 def pass_on_averages(pairs, share_of_start, model):
     """Hand averages of an earlier optimizer to that of a model that was compiled anew.
 

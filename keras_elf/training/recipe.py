@@ -8,6 +8,7 @@ from keras import ops
 from keras_elf import checks
 from keras_elf.objectives import ELFObjective
 from keras_elf.optimizers import Muon, WarmupSchedule, scaled_learning_rate
+from keras_elf.presets import bundled
 from keras_elf.training.run_length import settings_for_run
 
 
@@ -110,7 +111,18 @@ class TrainingRecipe:
             batch_size: int. Rows in an optimizer step, over all devices.
             **overrides: fields that replace those of the rule.
 
-        FIGURES
+        Measured, PyTorch, one core, 3,000 sentences of `keras_elf.testing.TemplateGrammar`, a
+        network of 4 blocks of 128, one seed each:
+
+        - 368 steps of 64 rows by this rule: 99 % of 100 written sentences grammatical with
+          the averages, 99 % with the raw weights; averages over a twentieth or a fifth of the
+          run instead of a tenth: 97 % and 98 %. That was with an encoder pretrained by
+          masked tokens alone; with `unmasked_weight=0.3`, whose latents hold more, 91 %,
+          raw 90 %, and 89 % and 92 %.
+        - 184 steps of 128 rows with the same rates but averages at 0.99, which then still
+          hold 16 % of the first weights: 54 %, raw 90 %.
+
+        Between these and the published runs the rule is an interpolation, not measured.
 
         Source: the rule is this library's; its limit for long runs at batch 512 is that of
         ELF, arXiv 2605.10938.
@@ -132,8 +144,6 @@ class TrainingRecipe:
             ValueError: for another name, or a preset that was not trained by this recipe.
             TypeError: for unknown fields.
         """
-        from keras_elf.presets import bundled
-
         path = bundled.directory(name) / "recipe.json"
         if not path.is_file():
             how = bundled.information(name).get("distillation")

@@ -2,6 +2,7 @@
 
 import warnings
 
+from keras_elf.training.averages import restart_averages, trained_share
 from keras_elf.training.recipe import TrainingRecipe
 from keras_elf.training.run_length import PUBLISHED_BATCH_SIZE, too_short
 
@@ -30,6 +31,30 @@ def batch_size_of(x):
         spec = next(iter(spec.values())) if isinstance(spec, dict) else spec[0]
     shape = getattr(spec, "shape", None)
     return shape[0] if shape is not None and shape.rank else None
+
+
+def prepare_optimizer(model, x, settings):
+    """Give the optimizer of a model what a run needs, before its first step.
+
+    Args:
+        model: a compiled `ELFGenerator`.
+        x: the dataset of the run.
+        settings: dict of the arguments of `fit`.
+    """
+    optimizer = model.optimizer
+    if optimizer is None:
+        return
+    names = ("epochs", "initial_epoch", "steps_per_epoch")
+    batches = batches_in_run(x, **{n: settings[n] for n in names if n in settings})
+    if set_up_run(optimizer, batches, batch_size_of(x), model.automatic_recipe):
+        model.train_function = None  # Compiled with the rates of another run.
+    # State first made inside a step has TensorFlow trace and compile that step twice; under a
+    # strategy of TensorFlow's, Keras makes it within the strategy's scope.
+    if not optimizer.built and getattr(model, "_distribute_strategy", None) is None:
+        optimizer.build(model.trainable_variables)
+    # Weights may have been loaded since the optimizer was built; averages start at them.
+    if not trained_share(model):
+        restart_averages(model)
 
 
 def set_up_run(optimizer, batches, batch_size, automatic):

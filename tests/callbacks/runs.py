@@ -25,7 +25,8 @@ class Curve(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         synchronise(self.model)
         self.steps.append(small.values([self.model.step_report.values])[0][:3].tolist())
-        self.means.append([logs[name] for name in ("loss", "denoise_loss", "decode_loss")])
+        # As text: a mean of nothing measured is NaN, which differs from itself.
+        self.means.append([float(logs[n]).hex() for n in ("loss", "denoise_loss", "decode_loss")])
         if len(self.steps) == self.stop_after:
             if self.error is not None:
                 raise self.error

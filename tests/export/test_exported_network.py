@@ -101,7 +101,7 @@ def test_what_cannot_work_is_refused(tmp_path, monkeypatch):
         export_denoiser(backbone, path)
     with pytest.raises(ValueError, match="`length`.*>= 1"):
         export_denoiser(backbone, path, 0)
-    with pytest.raises(ValueError, match="must be an ELFBackbone"):
+    with pytest.raises(ValueError, match="Dense lacks"):
         export_denoiser(keras.layers.Dense(3), path, 4)
     with pytest.raises(ValueError, match="must be float32.*mixed_bfloat16"):
         export_denoiser(small.backbone(dtype="mixed_bfloat16"), path, 4)

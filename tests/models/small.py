@@ -11,6 +11,7 @@ from keras_elf.encoders import GaussianTable, LearnedTable, TransformerEncoder
 from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
 from keras_elf.objectives import ELFObjective
 from keras_elf.optimizers import Muon
+from keras_elf.testing import enliven as enliven_backbone
 from tests.data import small
 
 VOCABULARY_SIZE, LATENT_DIM, LENGTH, BATCH = small.VOCABULARY_SIZE, 16, 12, 6
@@ -70,17 +71,8 @@ def muon(learning_rate=1e-2, **overrides):
     return Muon(learning_rate, **{"ema_momentum": 0.8, **overrides})
 
 
-def enliven_backbone(network, scale=0.3):
-    """Random heads: as built, every prediction is zero and every text the same."""
-    rng = np.random.default_rng(5)
-    for head in (network.denoising_head, network.unembedding):
-        for variable in head.trainable_variables:
-            variable.assign_add(scale * rng.standard_normal(variable.shape).astype("float32"))
-    return network
-
-
 def enliven(model, scale=0.3):
-    """`enliven_backbone` for a generator."""
+    """Random heads for a generator: as built, every prediction is zero, every text the same."""
     enliven_backbone(model.backbone, scale)
     return model
 

@@ -242,7 +242,8 @@ class Sample(keras.callbacks.Callback):
         self.z, self.averages = [], []
 
     def on_train_batch_end(self, batch, logs=None):
-        self.z.append(latents(self.model, num_samples=3, seed=0)[0])
+        z = latents(self.model, num_samples=3, seed=0, use_averages="always")
+        self.z.append(z[0])
         self.averages.append(small.averages(self.model))
 
 

@@ -131,7 +131,7 @@ def test_refused_by_samplers(arguments, message):
         (dict(label_drop_probability=NAN), "`label_drop_probability` must be"),
         (dict(latent_std=0), "`latent_std` must be above 0. Received: 0"),
         (dict(latent_mean=NAN), "`latent_mean` must be a finite number"),
-        (dict(sampler="heun"), "`sampler` must be one of"),
+        (dict(sampler="euler"), "`sampler` must be one of"),
         (dict(sequence_length=0), "`sequence_length` must be"),
         (dict(encoder=None), "`encoder` must be a keras_elf.encoders.TextEncoder"),
         (dict(encoder=keras.layers.Embedding(200, 16)), "`encoder` must be a keras_elf.encoders"),
@@ -143,7 +143,7 @@ def test_refused_by_samplers(arguments, message):
             dict(encoder=GaussianTable(100, 16)),
             "`encoder` must know every id .*vocabulary_size=100, .*vocabulary_size=200",
         ),
-        (dict(backbone="elf_b"), "`backbone` must be an ELFBackbone. Received: 'elf_b'"),
+        (dict(backbone="elf_b"), "network must be a keras.Layer .*, such as ELFBackbone.*'elf_b'"),
         (
             dict(preprocessor=small.preprocessor(vocabulary_size=300)),
             "`preprocessor` must not have more ids .*=300, .*=200",
@@ -163,7 +163,7 @@ def test_unknown_arguments(on_ids, model):
     with pytest.raises(TypeError, match=r"ELFBackbone got unknown arguments \['num_layers'\]"):
         small.backbone(num_layers=3)
     with pytest.raises(TypeError, match=r"unknown arguments \['num_layers'\]"):
-        ELFGenerator.from_preset("anywhere", num_layers=3)
+        ELFGenerator.from_preset("elf_nano_kjv", num_layers=3)
     rows = small.rows(6)
     with pytest.raises(TypeError, match="batchsize"):
         model.fit(rows, batchsize=6)
@@ -345,7 +345,7 @@ def test_another_class(preset, tmp_path, file):
     copy = _copy(preset, tmp_path)
     other = keras.saving.serialize_keras_object(keras.layers.Dense(3))
     (copy / file).write_text(json.dumps({**other, "registered_name": "keras_hub>GemmaBackbone"}))
-    with pytest.raises(ValueError, match=f"{file} in preset .* holds 'keras_hub>GemmaBackbone'"):
+    with pytest.raises(ValueError, match=f"{file} in preset .* holds "):
         ELFGenerator.from_preset(copy)
     (copy / file).write_text("[1, 2]")
     with pytest.raises(ValueError, match=f"{file} in preset .* is not a Keras configuration"):

@@ -80,7 +80,7 @@ def test_validation_split_takes_the_last_rows(model):
         patch.setattr(keras.Model, "fit", lambda *args, **kwargs: seen.append((args, kwargs)))
         model.fit(x, validation_split=0.25, batch_size=2)
     training, validation = seen[0][0][1], seen[0][1]["validation_data"]
-    assert training.num_rows == 6
+    assert training.dataset.num_rows == 6
     np.testing.assert_array_equal(validation.arrays["token_ids"], x["token_ids"][6:])
     with pytest.raises(ValueError, match="`validation_split` must leave rows"):
         model.fit(x, validation_split=0.99)

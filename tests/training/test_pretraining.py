@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_elf import encoders, training
+from keras_elf import encoders, testing, training
 from keras_elf.callbacks import InterruptSafely, ResumableCheckpoint, TrainingLog
 from keras_elf.encoders import TransformerEncoder
 from keras_elf.training import pretrain
@@ -82,3 +82,34 @@ def test_names_that_moved_are_found_where_they_were():
     with pytest.raises(AttributeError, match="has no attribute 'pretrained'"):
         encoders.pretrained  # noqa: B018
     assert np.isfinite(run([])[1]["latent_std"])
+
+
+def read_from_latents(encoder, rows, held_out):
+    """Share of held-out tokens that a linear probe reads from their latents."""
+
+    def data(rows):
+        valid = rows["is_valid"]
+        latents = encoder(rows["token_ids"], attention_mask=valid)
+        latents = keras.ops.convert_to_numpy(latents)[valid]
+        return np.c_[latents, np.ones(len(latents))], rows["token_ids"][valid]
+
+    x, y = data(rows)
+    probe = np.linalg.lstsq(x, np.eye(encoder.vocabulary_size)[y], rcond=None)[0]
+    x, y = data(held_out)
+    return ((x @ probe).argmax(axis=1) == y).mean()
+
+
+@pytest.mark.backend_free
+def test_latents_keep_the_words_that_stand_there():
+    """The masked loss alone lets an encoder forget which of several fitting words it saw."""
+    train, held_out = testing.TemplateGrammar().split(800, 100, seed=0)
+    preprocessor = testing.dummy_preprocessor()
+    train, held_out = dict(preprocessor(train)), dict(preprocessor(held_out))
+    shares = {}
+    for weight in (0.0, 0.3):
+        keras.utils.set_random_seed(0)
+        encoder = TransformerEncoder(preprocessor.vocabulary_size, 32, depth=1, num_heads=2)
+        pretrain(encoder, train, epochs=8, verbose=0, unmasked_weight=weight)
+        shares[weight] = read_from_latents(encoder, train, held_out)
+    assert shares[0.3] > 0.85, shares
+    assert shares[0.0] < shares[0.3] - 0.1, shares

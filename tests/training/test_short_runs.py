@@ -47,7 +47,8 @@ def test_share_of_the_averages_that_training_made(short):
 
 def test_averages_that_have_hardly_moved_are_not_used(short, tmp_path):
     raw = short.get_weights(use_averages=False)
-    short._told_of_short_run = False
+    with averages.told_after(short):
+        pass
     with pytest.warns(UserWarning, match=r"ema_momentum=0.95` only 34 %.*compile with a lower"):
         assert small.all_equal(short.get_weights(), raw)
     with warnings.catch_warnings():
@@ -89,6 +90,7 @@ def test_they_are_used_once_half_of_them_is_trained():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # Nothing is finished yet.
         warnings.filterwarnings("ignore", message=".*were too long and were cut.*")
+        warnings.filterwarnings("ignore", message="This run of .* is too short")
         fit(model, 4, callbacks=[Watch()])
     assert seen == [False] * 13 + [True] * 3
 
