@@ -11,6 +11,7 @@ from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.compiling import Compiling
 from keras_elf.models.fitting import EVALUATION_SEED, Fitting
 from keras_elf.models.on_batch import OnBatch
+from keras_elf.models.overview import Overview
 from keras_elf.models.preprocessor import ELFPreprocessor
 from keras_elf.models.preset_methods import GeneratorPresets
 from keras_elf.models.reporting import Reporting
@@ -31,6 +32,7 @@ class ELFGenerator(
     Reporting,
     Writing,
     GeneratorPresets,
+    Overview,
     keras_hub.models.Task,
 ):
     """Embedded Language Flows, end to end: trains on text, writes text.

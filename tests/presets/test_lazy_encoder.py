@@ -151,3 +151,15 @@ def test_an_encoder_that_trains_is_loaded_at_once(tmp_path):
     model.save_to_preset(tmp_path / "preset")
     assert not waits(ELFGenerator.from_preset(tmp_path / "preset"))
     assert not waits(ELFGenerator.from_preset(OLD, load_weights=False, preprocessor=None))
+
+
+def test_the_summary_says_so_and_lists_the_network(preset):
+    model, lines = ELFGenerator.from_preset(preset), []
+    model.summary(print_fn=lambda text, **_: lines.append(text))
+    text = "\n".join(lines)
+    assert waits(model) and "T5Encoder, not loaded yet" in text
+    assert f"{model.backbone.count_params():,}" in text and "blocks_0" in text
+    model.encoder  # noqa: B018
+    lines.clear()
+    model.summary(print_fn=lambda text, **_: lines.append(text))
+    assert "not loaded yet" not in "\n".join(lines)
