@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 import keras_elf
-from keras_elf import denoiser
+from keras_elf import denoiser, testing
 from tests.models import small
 
 
@@ -48,8 +48,7 @@ class Network(keras_elf.Denoiser, keras.Model):
 
 def test_the_documented_network_keeps_the_contract():
     network = documented_network()(vocabulary_size=9, latent_dim=4)
-    denoiser.check_names(network)
-    denoiser.check_shapes(network)
+    testing.check_denoiser(network)
     assert network.variables and not denoiser.takes_guidance_scale(network)
     assert denoiser.signals(network) == {}
 

@@ -11,6 +11,7 @@ from keras_elf.training.arguments import (
 from keras_elf.training.batch_checks import BatchCheck
 from keras_elf.training.checked_data import checked, own_errors
 from keras_elf.training.state_guard import state_given_back
+from keras_elf.training.turns import turns
 
 
 class OnBatch:
@@ -57,7 +58,8 @@ class OnBatch:
             check = None
         else:
             x = checked(check, x)
-        with own_errors(check), state_given_back(self):
+        # On JAX the values leave the variables meanwhile.
+        with own_errors(check), turns(self).exchanging(), state_given_back(self):
             return keras.Model.predict(self, x, batch_size=batch_size, **kwargs)
 
 

@@ -13,6 +13,7 @@ from keras_elf.models.conditions import condition_rows, signal_rows
 from keras_elf.models.text_writer import BATCH_SIZE, TextWriter
 from keras_elf.training.averages import averaged_values
 from keras_elf.training.inputs import to_rows
+from keras_elf.training.turns import turns
 
 
 class Writing:
@@ -101,18 +102,19 @@ class Writing:
         elif num_samples is not None:
             total = checks.integer("num_samples", num_samples, minimum=1)
         signals, total = signal_rows(self.backbone, signals, total)
-        ids = self._text_writer().write(
-            config,
-            length,
-            total,
-            rows,
-            signals,
-            seed,
-            batch_size,
-            callback,
-            verbose,
-            averaged_values(self, use_averages),
-        )
+        with turns(self).looking():
+            ids = self._text_writer().write(
+                config,
+                length,
+                total,
+                rows,
+                signals,
+                seed,
+                batch_size,
+                callback,
+                verbose,
+                averaged_values(self, use_averages),
+            )
         return self._texts(ids, rows, return_token_ids, single=isinstance(inputs, str))
 
     def check_sampling(
@@ -184,18 +186,19 @@ class Writing:
         texts, length = _listed(inputs), self._length(None)
         tokenizer = self.preprocessor.tokenizer
         rows, lengths = hole_rows(texts, tokenizer, length, self.preprocessor.vocabulary_size)
-        ids = self._text_writer().write(
-            config,
-            length,
-            len(texts),
-            rows,
-            None,
-            seed,
-            batch_size,
-            callback,
-            verbose,
-            averaged_values(self, use_averages),
-        )
+        with turns(self).looking():
+            ids = self._text_writer().write(
+                config,
+                length,
+                len(texts),
+                rows,
+                None,
+                seed,
+                batch_size,
+                callback,
+                verbose,
+                averaged_values(self, use_averages),
+            )
         ids = np.where(rows["is_cond"], rows["token_ids"], ids)
         if return_token_ids:
             return ids
@@ -225,13 +228,14 @@ class Writing:
             ValueError: for text without a preprocessor, and as in `fit`.
         """
         rows = self._text_rows(inputs)
-        values, writer = averaged_values(self, use_averages), self._text_writer()
-        return np.concatenate(
-            [
-                ops.convert_to_numpy(writer.encode(part, values))[:kept]
-                for part, kept in _batches(rows, batch_size)
-            ]
-        )
+        with turns(self).looking():
+            values, writer = averaged_values(self, use_averages), self._text_writer()
+            return np.concatenate(
+                [
+                    ops.convert_to_numpy(writer.encode(part, values))[:kept]
+                    for part, kept in _batches(rows, batch_size)
+                ]
+            )
 
     def decode(self, latents, batch_size=None, return_token_ids=False, use_averages=True):
         """Texts that the network reads off clean latents at t = 1.
@@ -256,14 +260,16 @@ class Writing:
             )
         if not np.isfinite(latents).all():
             raise ValueError("`latents` must be finite. Received some that are NaN or infinite")
-        values, engine = averaged_values(self, use_averages), self._text_writer().engine
-        values = None if values is None else values(self.backbone.variables)
-        ids = np.concatenate(
-            [
-                engine.decode(self.sampling, part["z"], [0] * len(part["z"]), None, values)[:kept]
-                for part, kept in _batches({"z": latents}, batch_size)
-            ]
-        )
+        config = self.sampling
+        with turns(self).looking():
+            values, engine = averaged_values(self, use_averages), self._text_writer().engine
+            values = None if values is None else values(self.backbone.variables)
+            ids = np.concatenate(
+                [
+                    engine.decode(config, part["z"], [0] * len(part["z"]), None, values)[:kept]
+                    for part, kept in _batches({"z": latents}, batch_size)
+                ]
+            )
         return self._texts(ids, None, return_token_ids)
 
     def reconstruct(self, inputs, batch_size=None, return_accuracy=False, use_averages=True):
@@ -283,8 +289,9 @@ class Writing:
             list of str (a str where `inputs` is one), or a float in [0, 1].
         """
         rows = self._text_rows(inputs)
-        latents = self.encode(rows, batch_size, use_averages)
-        ids = self.decode(latents, batch_size, True, use_averages)
+        with turns(self).looking():
+            latents = self.encode(rows, batch_size, use_averages)
+            ids = self.decode(latents, batch_size, True, use_averages)
         counts = np.asarray(rows["is_valid"]) & ~np.asarray(rows["is_cond"])
         if return_accuracy:
             given = np.asarray(rows["token_ids"])

@@ -13,6 +13,7 @@ import weakref
 from keras import ops
 
 from keras_elf import checks
+from keras_elf.training.turns import turns
 
 # Half: from here on most of an average is what training made. At a decay of 0.9999 that is after
 # 6,931 steps, at 0.99 after 69.
@@ -94,39 +95,37 @@ def averaged_weights(model, use_averages=True):
     Values are exchanged between variables and averages and exchanged back at the end, also
     after an exception. Nothing happens where no average is in use (`averages_in_use`): an
     optimizer without averages, or too few of its steps taken. Blocks may be nested. Call it
-    outside a compiled step.
+    outside a compiled step. Other threads that write with the model or evaluate it wait.
 
     Args:
         model: a compiled `keras.Model`.
         use_averages: as in `averages_in_use`. Defaults to `True`.
     """
-    synchronise(model)
-    if within_averages(model):
-        yield
-        return
-    pairs = averages_in_use(model, use_averages)
-    if not pairs:
-        yield
-        return
-    exchanged = []
-    try:
-        model._averages_in_use = True
-        for pair in pairs:
-            _exchange(*pair)
-            exchanged.append(pair)
-        yield
-    finally:
+    with turns(model).exchanging():
         synchronise(model)
-        for pair in exchanged:
-            _exchange(*pair)
-        model._averages_in_use = False
+        pairs = [] if within_averages(model) else averages_in_use(model, use_averages)
+        if not pairs:
+            yield
+            return
+        exchanged = []
+        try:
+            model._averages_in_use = True
+            for pair in pairs:
+                _exchange(*pair)
+                exchanged.append(pair)
+            yield
+        finally:
+            synchronise(model)
+            for pair in exchanged:
+                _exchange(*pair)
+            model._averages_in_use = False
 
 
 def averaged_values(model, use_averages=True):
     """A function from variables to the values that a model is looked at with, or `None`.
 
     `None` stands for the variables' own values. Unlike `averaged_weights` it changes nothing of
-    the model, so that several threads may look at it at once.
+    the model, so that several threads may look at it at once; see `keras_elf.training.turns`.
 
     Args:
         model: a compiled `keras.Model`.

@@ -30,28 +30,6 @@ def encoder():
     return made()
 
 
-def test_masked_tokens_are_not_seen(encoder):
-    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 1]], "bool")
-    changed = IDS.copy()
-    changed[0, 2:] = 3
-    before, after = as_numpy(encoder(IDS, mask)), as_numpy(encoder(changed, mask))
-    np.testing.assert_allclose(after[0, :2], before[0, :2], atol=1e-6)
-    assert np.abs(as_numpy(encoder(changed)) - as_numpy(encoder(IDS)))[0, :2].max() > 1e-3
-    full = np.ones((2, 4, 4), "bool")
-    np.testing.assert_allclose(as_numpy(encoder(IDS, full)), as_numpy(encoder(IDS)), atol=1e-6)
-
-
-def test_blocks_of_a_mask_are_apart(encoder):
-    """Two texts packed into one row: each half as if the other were padding."""
-    blocks = np.tile(np.kron(np.eye(2), np.ones((2, 2))), (2, 1, 1)).astype("bool")
-    packed = as_numpy(encoder(IDS, blocks))
-    for half in (slice(0, 2), slice(2, 4)):
-        columns = np.zeros((2, 4), "bool")
-        columns[:, half] = True
-        alone = as_numpy(encoder(IDS, columns))
-        np.testing.assert_allclose(packed[:, half], alone[:, half], atol=1e-6)
-
-
 def test_mask_token_lies_outside_the_vocabulary(encoder):
     assert encoder.mask_token_id == 7
     assert encoder.token_embedding.input_dim == 8

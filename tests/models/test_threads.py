@@ -14,7 +14,7 @@ SEEDS = range(4)
 def fitted(**overrides):
     """A model whose averages differ from its weights, so that a mixture would show."""
     model = small.enliven(small.generator("gaussian", preprocessor=None, **overrides))
-    model.compile(optimizer=small.muon(0.1))
+    model.compile(optimizer=small.muon(0.03))
     model.fit(IDS, batch_size=6, epochs=4, verbose=0)
     return model
 

@@ -5,8 +5,6 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from keras import ops
 
 from keras_elf.guidance import ConditionGuidance, SelfConditioningGuidance
@@ -65,52 +63,14 @@ def test_forwards_are_counted_exactly(takes_scale):
     assert engine.evaluations(in_interval, GRID, True) == 4 + 1 + 1
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLERS))
-def test_condition_stays_where_it_is(name):
+def test_condition_stays_where_it_is():
     states = []
-    engine, config = SamplingEngine(network()), SamplingConfig(sampler=name, guidance_scale=2.0)
+    engine, config = SamplingEngine(network()), SamplingConfig(sampler="heun", guidance_scale=2.0)
     z = run(engine, config, callback=states.append)
     assert [s.step for s in states] == [1, 2, 3, 4] and states[0].num_steps == 4
     np.testing.assert_allclose([s.t for s in states], GRID[1:])
     for value in [z, *(s.z for s in states), *(s.x_pred for s in states)]:
         np.testing.assert_array_equal(ops.convert_to_numpy(value)[IS_COND], CONDITION[IS_COND])
-
-
-NUMBERS = st.sampled_from([0.25, 0.5, 1.0, 1.5, 3.0])
-CONFIGS = st.fixed_dictionaries(
-    {
-        "gamma": NUMBERS,
-        "noise_scale": NUMBERS,
-        "final_gamma": st.one_of(st.none(), NUMBERS),
-        "power": NUMBERS,
-        "low": st.sampled_from([0.0, 0.25, 0.5]),
-        "rescale": st.sampled_from([0.0, 0.5, 1.0]),
-    }
-)
-
-
-@pytest.mark.backend_free
-@settings(max_examples=40, deadline=None)
-@given(CONFIGS, CONFIGS)
-def test_other_settings_are_another_step(one, other):
-    """Two configurations share a compiled step only where all their settings agree."""
-    engine = SamplingEngine(_Network())
-
-    def step(values):
-        values = dict(values)
-        rule = ConditionGuidance(2.0, (values.pop("low"), 1.0), values.pop("rescale"))
-        sampler = SAMPLERS["sde"](**values)
-        return engine._step(SamplingConfig(sampler=sampler, guidance=[rule]), (0,), False)
-
-    assert (step(one) is step(other)) == (one == other)
-    assert step(one) is step(dict(one))
-
-
-class _Network:
-    """Never asked: only compiled functions are compared."""
-
-    variables = []
-    takes_guidance_scale = False
 
 
 def test_a_setting_of_ones_own_is_never_ignored():

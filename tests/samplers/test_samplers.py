@@ -1,87 +1,16 @@
-"""What every sampler must do, and what sets the two apart."""
+"""What sets the samplers apart; what all must do is in `keras_elf.testing.check_sampler`."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_elf import samplers
-from keras_elf.configurable import signature
+from keras_elf import samplers, testing
 from keras_elf.samplers import ODESampler, Sampler, SDESampler, sampler
 from keras_elf.testing.walking import DATA, ROWS, SHAPE, walk
 
 every_sampler = pytest.mark.parametrize("name", sorted(sampler.SAMPLERS))
 NORMAL = np.linspace(-1.0, 2.0, 4).astype("float32")
-
-
-def grids(each):
-    """The sampler's own grid, an even one and a single step."""
-    even = np.linspace(0, 1, 6).astype("float32")
-    return [each.time_grid(5, NORMAL), even, np.float32([0, 1])]
-
-
-@every_sampler
-def test_run_ends_at_the_data(name):
-    each = samplers.get(name)
-    for grid in grids(each):
-        z, states = walk(each, grid)
-        np.testing.assert_allclose(z, DATA, atol=1e-4)
-        assert [s.step for s in states] == list(range(1, len(grid)))
-        np.testing.assert_allclose([s.t for s in states], grid[1:])
-        assert {s.num_steps for s in states} == {len(grid) - 1}
-        assert states[-1].samples == range(ROWS)
-        assert states[-1].z.shape == states[-1].x_pred.shape == (ROWS, *SHAPE)
-        assert keras.backend.standardize_dtype(states[-1].z.dtype) == "float32"
-
-
-@every_sampler
-def test_last_interval_takes_no_noise(name):
-    each = samplers.get(name)
-    grid = grids(each)[1]
-
-    def loud_at(steps):
-        return lambda i: np.full((ROWS, *SHAPE), 100.0 if i in steps else 0.5, "float32")
-
-    # A prediction that depends on z, so that noise would show in the result.
-    def half(z, self_condition, t):
-        return 0.5 * z
-
-    z, _ = walk(each, grid, loud_at(()), predict=half)
-    loud, _ = walk(each, grid, loud_at((4,)), predict=half)
-    np.testing.assert_array_equal(loud, z)
-    if each.needs_noise:
-        assert np.abs(walk(each, grid, loud_at((3,)), predict=half)[0] - z).max() > 0.1
-
-
-@every_sampler
-def test_self_condition_is_the_prediction_before(name):
-    seen, made = [], []
-
-    def predict(z, self_condition, t):
-        seen.append(ops.convert_to_numpy(self_condition))
-        made.append(0.5 * z + 0.1)
-        return made[-1]
-
-    each = samplers.get(name)
-    _, states = walk(each, grids(each)[1], predict=predict)
-    assert len(seen) == each.evaluations(5)
-    np.testing.assert_array_equal(seen[0], 0)
-    for previous, given in zip(made, seen[1:], strict=False):
-        np.testing.assert_array_equal(given, ops.convert_to_numpy(previous))
-    np.testing.assert_array_equal(*map(ops.convert_to_numpy, (states[-1].x_pred, made[-1])))
-
-
-@every_sampler
-def test_config_makes_an_equal_sampler(name):
-    default = samplers.get(name)
-    settings = {**default.get_config(), "schedule": "uniform", "time_mean": -1.0, "time_std": 0.5}
-    each = type(default).from_config(settings)
-    serialised = keras.saving.serialize_keras_object(each)
-    for copy in (keras.saving.deserialize_keras_object(serialised), samplers.get(serialised)):
-        assert type(copy) is type(each)
-        assert copy.get_config() == each.get_config() == settings
-        assert signature(copy) == signature(each)
-        np.testing.assert_array_equal(copy.time_grid(4), each.time_grid(4))
 
 
 @every_sampler
@@ -93,21 +22,6 @@ def test_grid_follows_the_schedule(name):
     np.testing.assert_allclose(grid, [0, *inner, 1], atol=1e-6)
     with pytest.raises(ValueError, match="4 standard normals"):
         cls().time_grid(5)
-
-
-@every_sampler
-def test_times_told_are_the_times_asked(name):
-    each = samplers.get(name)
-    for grid in grids(each):
-        asked = []
-
-        def predict(z, self_condition, t, asked=asked):
-            asked.append(float(t))
-            return ops.convert_to_tensor(DATA)
-
-        walk(each, grid, predict=predict)
-        told = [each.times(float(t), float(s)) for t, s in zip(grid[:-1], grid[1:], strict=True)]
-        np.testing.assert_allclose(sum(told, ()), asked, atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "order"), [("ode", 1), ("heun", 2), ("multistep", 2)])
@@ -249,11 +163,8 @@ def test_a_new_sampler_needs_one_step_only(monkeypatch):
     assert isinstance(samplers.get("midpoint"), MidpointSampler)
     saved = keras.saving.serialize_keras_object(samplers.get("midpoint"))
     assert "MidpointSampler" in saved["registered_name"]
-    test_last_interval_takes_no_noise("midpoint")
-    test_self_condition_is_the_prediction_before("midpoint")
-    test_config_makes_an_equal_sampler("midpoint")
+    testing.check_sampler(samplers.get("midpoint"))
     test_grid_follows_the_schedule("midpoint")
-    test_times_told_are_the_times_asked("midpoint")
 
 
 def test_a_sampler_without_a_step_is_refused():
