@@ -23,7 +23,6 @@ class DiT(keras_elf.Denoiser, keras.Model):
         self.vocabulary_size, self.latent_dim = vocabulary_size, latent_dim
         self.width, self.depth, self.num_heads = width, depth, num_heads
         self.project = layers.Dense(width)
-        self.positions = layers.Embedding(64, width)
         self.time = keras_elf.layers.TimestepEmbedding(width)
         self.scale = keras_elf.layers.TimestepEmbedding(width)
         self.mode = layers.Dense(width, use_bias=False)
@@ -39,7 +38,6 @@ class DiT(keras_elf.Denoiser, keras.Model):
         given = self.context(z, t, guidance_scale, decode)[:, 0]  # (batch, 3)
         c = self.time(given[:, 0]) + self.scale(given[:, 1]) + self.mode(given[:, 2:])
         x = self.project(ops.concatenate([z, self_condition], axis=-1))
-        x = x + self.positions(ops.arange(ops.shape(z)[1]))
         for block in self.blocks:
             x = block(x, ops.silu(c))
         return self.norm(x)
@@ -56,7 +54,7 @@ class DiTBlock(layers.Layer):
         super().__init__(**kwargs)
         self.norms = [layers.LayerNormalization(center=False, scale=False) for _ in range(2)]
         self.modulation = layers.Dense(6 * width, kernel_initializer="zeros")
-        self.attention = layers.MultiHeadAttention(num_heads, width // num_heads)
+        self.attention = keras_elf.layers.ELFAttention(width, num_heads)  # tells positions
         self.inner, self.outer = layers.Dense(4 * width, "gelu"), layers.Dense(width)
 
     def call(self, x, c):
@@ -64,14 +62,14 @@ class DiTBlock(layers.Layer):
             self.modulation(c)[:, None], 6, axis=-1
         )
         h = self.norms[0](x) * (1.0 + scale) + shift
-        x = x + gate * self.attention(h, h)
+        x = x + gate * self.attention(h)
         h = self.norms[1](x) * (1.0 + scale_2) + shift_2
         return x + gate_2 * self.outer(self.inner(h))
 
 
 def main(directory, quick=False):
     elf = grammar_model.new_model(directory, DiT, quick)
-    grammar_model.train(elf, epochs=8, quick=quick)
+    grammar_model.train(elf, epochs=12, quick=quick)
     print(f"{grammar_model.share(elf):.1%} grammatical")
     return elf
 

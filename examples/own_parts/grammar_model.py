@@ -21,7 +21,7 @@ from keras_elf.encoders import TransformerEncoder, pretrain
 from keras_elf.testing import TemplateGrammar, dummy_preprocessor, dummy_tokenizer
 
 GRAMMAR = TemplateGrammar()
-SENTENCES = GRAMMAR.sentences(3000, seed=0)
+SENTENCES, NUM_SAMPLES = GRAMMAR.sentences(3000, seed=0), 100
 
 
 def default_network(vocabulary_size, latent_dim, **settings):
@@ -79,9 +79,9 @@ def default_model(directory, quick=False):
     return path
 
 
-def share(elf, num_samples=100, **options):
+def share(elf, **options):
     """Share of grammatical sentences among those that `elf` writes; `options` of `generate`."""
-    return GRAMMAR.grammatical_share(elf.generate(num_samples=num_samples, seed=1, **options))
+    return GRAMMAR.grammatical_share(elf.generate(num_samples=NUM_SAMPLES, seed=1, **options))
 
 
 def run(main, file):
