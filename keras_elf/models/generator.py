@@ -265,7 +265,10 @@ class ELFGenerator(
                 config[name] = keras.saving.deserialize_keras_object(config[name])
         rules = config.get("guidance")
         if rules is not None:
-            config["guidance"] = [keras.saving.deserialize_keras_object(rule) for rule in rules]
+            config["guidance"] = [
+                keras.saving.deserialize_keras_object(rule) if isinstance(rule, dict) else rule
+                for rule in (rules if isinstance(rules, (list, tuple)) else [rules])
+            ]
         return super().from_config(config)
 
     def _sampling_config(self):

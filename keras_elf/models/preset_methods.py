@@ -136,6 +136,7 @@ class BackbonePresets:
         with preset_directory.written_whole(preset_dir) as beside:
             safety.check_room(beside, self.variables)
             super().save_to_preset(beside, max_shard_size=max_shard_size)
+            saving.name_modules(beside)
             preset_directory.mark(beside)
 
     @classmethod

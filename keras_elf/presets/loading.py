@@ -10,6 +10,8 @@ from keras_elf.initialization import weights_to_come
 from keras_elf.presets import classes, encoder_source, preset_directory, safety
 from keras_elf.presets.weight_budget import weight_budget
 
+_SCALES = ("guidance_scale", "self_cond_guidance_scale")
+
 
 def load_model(asked, path, load_weights, options):
     """A whole model from a directory that `save_to_preset` wrote.
@@ -34,7 +36,11 @@ def load_model(asked, path, load_weights, options):
     dtype = options.pop("dtype", None)
     network = {**task["config"]["backbone"]}
     network["config"] = _with_dtype(network["config"], dtype)
-    config = {**task["config"], "backbone": network, **options}
+    saved = dict(task["config"])
+    if options.get("guidance") is not None:
+        # Rules take the place of their short form.
+        saved = {k: v for k, v in saved.items() if k not in _SCALES}
+    config = {**saved, "backbone": network, **options}
     later = None
     if files and isinstance(config.get("encoder"), dict):
         later = encoder_source.deferred(path, config["encoder"])

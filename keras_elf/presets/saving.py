@@ -5,6 +5,8 @@ import inspect
 import json
 import math
 import os
+import pathlib
+import sys
 
 import keras
 import keras_hub
@@ -84,8 +86,8 @@ def save_network(network, directory, max_shard_size=10):
     if hasattr(network, "save_to_preset"):
         network.save_to_preset(directory, max_shard_size=max_shard_size)
         return
-    config = keras.saving.serialize_keras_object(network)
-    preset_directory.write_json(directory, preset_directory.CONFIG, _without(config, _NOT_OURS))
+    config = _written(keras.saving.serialize_keras_object(network))
+    preset_directory.write_json(directory, preset_directory.CONFIG, config)
     sizes = [math.prod(v.shape) for v in network.variables]
     facts = {
         "keras_version": keras.version(),
@@ -100,10 +102,16 @@ def save_network(network, directory, max_shard_size=10):
         keras.saving.save_weights(network, os.path.join(directory, preset_directory.WEIGHTS))
 
 
+def name_modules(directory):
+    """Give the classes in a network's configuration modules that can be imported."""
+    config = preset_directory.read_plain_json(directory, preset_directory.CONFIG)
+    preset_directory.write_json(directory, preset_directory.CONFIG, _written(config))
+
+
 def save_model(model, directory, max_shard_size=10):
     """Write all files of a whole model."""
-    config = keras.saving.serialize_keras_object(model)
-    preset_directory.write_json(directory, preset_directory.TASK, _without(config, _NOT_OURS))
+    config = _written(keras.saving.serialize_keras_object(model))
+    preset_directory.write_json(directory, preset_directory.TASK, config)
     place = os.path.join(directory, preset_directory.TASK_WEIGHTS)
     deferred = model.latent_encoder.deferred
     if deferred is not None:
@@ -118,9 +126,23 @@ def save_model(model, directory, max_shard_size=10):
     preset_directory.mark(directory)
 
 
-def _without(config, names):
-    if isinstance(config, dict):
-        return {k: _without(v, names) for k, v in config.items() if k not in names}
-    if isinstance(config, list):
-        return [_without(value, names) for value in config]
-    return config
+def _written(value):
+    """A serialised part as it is written: without state, with modules that can be imported."""
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    written = {name: _written(item) for name, item in value.items() if name not in _NOT_OURS}
+    if written.get("module") == "__main__" and "class_name" in written:
+        written["module"] = _name_of_main()
+    return written
+
+
+def _name_of_main():
+    """Name by which others import the script that runs, `"__main__"` where there is none."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return spec.name
+    stem = pathlib.Path(getattr(main, "__file__", None) or "").stem
+    return stem if stem.isidentifier() else "__main__"

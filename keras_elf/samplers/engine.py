@@ -161,7 +161,8 @@ class SamplingEngine:
 
         def stepping(state, t, t_next, noise, scales, condition, is_cond, signals):
             def predict(inputs, t):
-                w = None
+                # Without its tokens a network would be one that no training has seen.
+                w = ops.ones(())
                 if told is not None:
                     w = _repeated(told.scale_at(t, scales[rules.index(told)]), inputs.z.shape[0])
                 hidden = denoiser.hidden_states(

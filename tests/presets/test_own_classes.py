@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_elf.guidance import ConditionGuidance
 from keras_elf.models import ELFBackbone, ELFGenerator
 from tests.models import small
 from tests.presets import own_parts
@@ -90,6 +92,51 @@ def test_classes_of_a_script_are_told_apart(tmp_path):
         (tmp_path / "preset" / file).write_text(text)
     with pytest.raises(ValueError, match="GoneNetwork was defined in a script or notebook"):
         ELFGenerator.from_preset(tmp_path / "preset")
+
+
+def modules(content):
+    """Modules that a file of a preset names, by class."""
+    found = {}
+    if isinstance(content, dict):
+        if "class_name" in content:
+            found[content["class_name"]] = content.get("module")
+        content = list(content.values())
+    for value in content if isinstance(content, list) else []:
+        found |= modules(value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [("runs/my_script.py", "my_script"), ("my-script.py", "__main__"), (None, "__main__")],
+)
+def test_classes_of_a_script_are_saved_under_its_name(file, expected, tmp_path, monkeypatch):
+    """A preset that a script saves tells others what to import; a notebook has no name."""
+    main = types.ModuleType("__main__")
+    if file is not None:
+        main.__file__ = file
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(own_parts.LayerNetwork, "__module__", "__main__")
+    monkeypatch.setattr(own_parts.ScaledBackbone, "__module__", "__main__")
+    backbone = own_parts.ScaledBackbone(small.VOCABULARY_SIZE, small.LATENT_DIM, 1, 16, num_heads=2)
+    for network in (own_parts.LayerNetwork(**SIZES), backbone):
+        preset = tmp_path / type(network).__name__
+        ELFGenerator(network, small.encoder(), small.preprocessor()).save_to_preset(preset)
+        for name in ("config.json", "task.json"):
+            content = json.loads((preset / name).read_text())
+            assert modules(content)[type(network).__name__] == expected
+        assert type(ELFGenerator.from_preset(preset).backbone) is type(network)
+
+
+def test_rules_of_guidance_take_the_place_of_the_saved_scales(tmp_path):
+    model = with_network("layer")
+    model.save_to_preset(tmp_path / "preset")
+    rules = [ConditionGuidance(2.0, interval=(0.2, 0.8))]
+    loaded = ELFGenerator.from_preset(tmp_path / "preset", guidance=rules)
+    assert loaded.sampling.guidance == tuple(rules)
+    loaded.save_to_preset(tmp_path / "again")
+    again = ELFGenerator.from_preset(tmp_path / "again")
+    assert again.sampling.guidance[0].get_config() == rules[0].get_config()
 
 
 def test_subclass_of_the_backbone(tmp_path):

@@ -63,6 +63,16 @@ def test_forwards_are_counted_exactly(takes_scale):
     assert engine.evaluations(in_interval, GRID, True) == 4 + 1 + 1
 
 
+def test_a_network_that_reads_the_scale_is_told_one_where_no_rule_tells_it():
+    """Without a scale its tokens would be left out, which no training has seen."""
+    engine = SamplingEngine(network(), eager=True)
+    alone = run(engine, SamplingConfig(sampler="ode", guidance=[ConditionGuidance(2.0)]))
+    both = SamplingConfig(sampler="ode", guidance_scale=2.0, self_cond_guidance_scale=1.0)
+    np.testing.assert_array_equal(alone, run(engine, both))
+    stronger = both.updated(self_cond_guidance_scale=3.0)
+    assert np.abs(alone - run(engine, stronger)).max() > 1e-3
+
+
 def test_condition_stays_where_it_is():
     states = []
     engine, config = SamplingEngine(network()), SamplingConfig(sampler="heun", guidance_scale=2.0)
