@@ -89,7 +89,7 @@ class LoopbackHub:
         self.cut = None
         self.corrupted = set()
         self.token = None
-        self.lying_sizes = {}
+        self.hashes_hidden = False
 
     def fail_with(self, status, times=None, where="", headers=None, code=None):
         """Answer requests whose path holds `where` with `status`, `times` times or always."""
@@ -112,9 +112,9 @@ class LoopbackHub:
         """Refuse who does not bring it."""
         self.token = token
 
-    def say_size(self, name, size):
-        """Lie about the size of a file in the listing."""
-        self.lying_sizes[name] = size
+    def hide_hashes(self):
+        """Leave the hashes out of the listing, as a simple mirror does."""
+        self.hashes_hidden = True
 
     def asked(self, text=""):
         """`"METHOD path"` of the requests so far whose path holds `text`."""
@@ -201,10 +201,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         sent = self.headers.get("authorization")
         if hub.token and sent != f"Bearer {hub.token}":
             return self._error(401, None if sent else "RepoNotFound")
-        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?", path):
-            repo_id, kind, revision = match.groups()
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/([^/]+))?", path):
+            repo_id, revision = match.groups()
             found = self._find(repo_id, revision or "main")
-            return found and self._listing(repo_id, kind, *found)
+            return found and self._listing(repo_id, *found)
         if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             found = self._find(match.group(1), match.group(2))
             return found and self._resolve(urllib.parse.unquote(match.group(3)), *found)
@@ -217,25 +217,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         found = revisions.get(urllib.parse.unquote(revision))
         return found or self._error(404, "RevisionNotFound")
 
-    def _listing(self, repo_id, kind, commit, files):
-        lies = self.server.hub.lying_sizes
-
-        def lfs(file, size, key):
-            if not file.is_lfs:
-                return {}
-            return {"lfs": {key: file.sha256, "size": size, "pointerSize": 134}}
-
+    def _listing(self, repo_id, commit, files):
         rows = []
         for name, file in sorted(files.items()):
-            size = lies.get(name, file.size)
-            if kind == "tree":
-                row = {"type": "file", "path": name, "oid": file.git, "size": size}
-                rows.append(row | lfs(file, size, "oid"))
-            else:
-                row = {"rfilename": name, "blobId": file.git, "size": size}
-                rows.append(row | lfs(file, size, "sha256"))
+            row = {"rfilename": name}
+            if not self.server.hub.hashes_hidden:
+                row |= {"blobId": file.git, "size": file.size}
+                if file.is_lfs:
+                    row["lfs"] = {"sha256": file.sha256, "size": file.size, "pointerSize": 134}
+            rows.append(row)
         whole = {"id": repo_id, "modelId": repo_id, "sha": commit, "tags": [], "siblings": rows}
-        body = json.dumps(rows if kind == "tree" else whole).encode()
+        body = json.dumps(whole).encode()
         self._head(200, {"Content-Type": "application/json", "Content-Length": len(body)})
         self._send(body)
 

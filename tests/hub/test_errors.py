@@ -121,14 +121,7 @@ def test_a_hub_that_is_not_there(hub, monkeypatch):
 def test_offline_and_not_in_the_cache(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     error = refused()
-    says(
-        error,
-        "offline",
-        "HF_HUB_OFFLINE",
-        "Without a network",
-        "elf_nano_kjv",
-        "import_checkpoint(path",
-    )
+    says(error, "offline", "HF_HUB_OFFLINE", "elf_nano_kjv", "import_checkpoint(path")
     assert not hub.requests
 
 
@@ -141,6 +134,11 @@ def test_an_endpoint_that_is_none(hub, monkeypatch, endpoint):
 def test_a_portal_instead_of_a_hub(hub, monkeypatch):
     hub.fail_with(200)
     says(refused(), "protocol", "an answer that no hub gives", "guest network")
+
+
+def test_a_mirror_that_states_no_hashes(hub):
+    hub.hide_hashes()
+    says(refused(), "protocol", "does not say the hashes", "HF_ENDPOINT")
 
 
 def raised_by_a_client(name, text):
