@@ -1,13 +1,16 @@
 """The model that a plan trains: a preset, a preset's sizes, or one made for the text."""
 
+import dataclasses
 import itertools
+import json
 
 from keras_elf.cli import run_directory
+from keras_elf.cli.files import write_text
 from keras_elf.cli.plan import Plan
+from keras_elf.cli.settling import settle
 
 # Enough for the pieces of a vocabulary; a corpus may be larger than the memory.
 _MAX_SENTENCES = 200_000
-_VOCABULARY_SIZE = 2048
 _SECONDS_BETWEEN_SAVES = 120
 
 
@@ -22,10 +25,30 @@ def new_model(plan: Plan, say, folder, verbose=0):
         verbose: as in `keras.Model.fit`, for the training of a text encoder.
 
     Returns:
-        The model, or `None` after Ctrl-C, when what there is has been saved.
+        `(model, plan)`: the plan with everything settled, which is in the directory too. The
+        model is `None` after Ctrl-C, when what there is has been saved.
     """
     if plan.preset is None:
         return _for_text(plan, say, folder, verbose)
+    model = _of_preset(plan, say)
+    preprocessor = model.preprocessor
+    if preprocessor is None:
+        raise ValueError(f"{plan.preset} has no preprocessor: it cannot be trained on text")
+    lengths = preprocessor.sequence_length, preprocessor.condition_length
+    return model, _settled(plan, preprocessor.tokenizer, folder, say, lengths)
+
+
+def _settled(plan, tokenizer, folder, say, lengths=None):
+    """The plan with what it leaves open; kept in the directory of the run."""
+    from keras_elf.data.survey import survey
+
+    found = survey(_pairs(plan), tokenizer)
+    plan = settle(plan, found, int(tokenizer.vocabulary_size()), say, lengths)
+    write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
+    return plan
+
+
+def _of_preset(plan, say):
     from keras_elf.models import ELFBackbone, ELFGenerator
     from keras_elf.presets import bundled
 
@@ -93,24 +116,28 @@ def _check_lengths(plan, model):
 
 def _for_text(plan, say, folder, verbose):
     """Tokenizer, encoder and network of the plan's sizes, the first two trained on the text."""
-    import keras_hub
-
     from keras_elf import callbacks
     from keras_elf.encoders import TransformerEncoder
-    from keras_elf.models import ELFBackbone, ELFGenerator, ELFPreprocessor
+    from keras_elf.keras_hub_quietly import keras_hub
+    from keras_elf.models import (
+        ELFBackbone,
+        ELFGenerator,
+        ELFPreprocessor,
+        conditional_settings,
+    )
     from keras_elf.training import pretrain
 
     say(f"A tokenizer for {plan.data}")
-    proto, conditional = _vocabulary(plan, folder / "tokenizer.model")
-    tokenizer = keras_hub.models.T5Tokenizer(proto=proto)
+    tokenizer = keras_hub.models.T5Tokenizer(proto=_vocabulary(plan, folder / "tokenizer.model"))
     vocabulary_size = tokenizer.vocabulary_size()
-    length = plan.sequence_length or 64
+    plan = _settled(plan, tokenizer, folder, say)
+    alone, conditional = plan.packing == "lines", plan.condition_length is not None
     preprocessor = ELFPreprocessor(
         tokenizer,
-        sequence_length=length,
-        condition_length=plan.condition_length or (length // 2 if conditional else None),
+        sequence_length=plan.sequence_length,
+        condition_length=plan.condition_length,
         # Where the model must say itself when it is done, it learns to.
-        pad_with="end" if conditional else "pad",
+        pad_with="end" if alone else "pad",
     )
     say(f"{vocabulary_size:,} pieces; a text encoder, {plan.encoder_steps} steps on masked tokens")
     encoder = TransformerEncoder(
@@ -136,9 +163,13 @@ def _for_text(plan, say, folder, verbose):
         )
     except KeyboardInterrupt:
         if interrupt.interrupted:
-            return None
+            return None, plan
         raise
-    return ELFGenerator(
+    settings = {}
+    if conditional:
+        settings = conditional_settings()
+        settings["label_drop_probability"] = plan.label_drop_probability
+    model = ELFGenerator(
         ELFBackbone(
             vocabulary_size=vocabulary_size,
             latent_dim=plan.latent_dim,
@@ -152,10 +183,11 @@ def _for_text(plan, say, folder, verbose):
         preprocessor,
         latent_mean=statistics["latent_mean"],
         latent_std=statistics["latent_std"],
-        label_drop_probability=plan.label_drop_probability if conditional else 0.0,
         num_steps=plan.num_steps,
         seed=plan.seed,
+        **settings,
     )
+    return model, plan
 
 
 def check_data(plan):
@@ -183,46 +215,53 @@ def load(plan, preprocessor, spec=None, **kwargs):
         target=plan.target,
         condition=plan.condition,
         seed=plan.seed,
+        packing=plan.packing == "packed",
         **kwargs,
     )
 
 
-def _vocabulary(plan, path=None):
-    """A SentencePiece model of the text, kept at a path, and whether the text has conditions."""
+def _vocabulary(plan, path):
+    """A SentencePiece model of the text, kept at a path."""
     from keras_elf import data
 
-    size = plan.vocabulary_size or _VOCABULARY_SIZE
-    while True:
-        texts, conditional = _texts(plan)
-        if path is not None and path.is_file():
-            return path.read_bytes(), conditional
-        try:
-            proto = data.train_sentencepiece(texts, size, path, max_sentences=_MAX_SENTENCES)
-            return proto, conditional
-        except ValueError as error:
-            largest = getattr(error, "largest_size", None)
-            # Where nobody asked for a size, a small text gets what it has pieces for.
-            if plan.vocabulary_size is not None or largest is None or largest >= size:
-                raise
-            size = largest
+    if path.is_file():
+        return path.read_bytes()
+    return data.train_sentencepiece(
+        _texts(plan),
+        plan.vocabulary_size,
+        path,
+        model_type=plan.tokenizer,
+        max_sentences=_MAX_SENTENCES,
+    )
 
 
 def _texts(plan):
-    """All texts of the data, conditions among them, and whether it has conditions."""
+    """All texts of the data, conditions among them."""
+    for text in itertools.chain.from_iterable(_pairs(plan)):
+        if text is not None and not isinstance(text, str):
+            raise ValueError(
+                f"{plan.data} holds token ids: name the `preset` whose tokenizer they are"
+            )
+        if text and text.strip():
+            yield text
+
+
+def first_pairs(plan, count):
+    """The first conditions of the data and what should follow them, lists; empty without."""
+    first = list(itertools.islice(_pairs(plan), count))
+    if not first or first[0][0] is None:
+        return [], []
+    conditions, targets = zip(*first, strict=True)
+    return list(conditions), list(targets)
+
+
+def _pairs(plan):
+    """Condition or `None`, and target of each text."""
     from keras_elf.data.sources import open_source
     from keras_elf.data.sources.fields import Fields
 
     fields = Fields(plan.target, plan.condition)
-    source = open_source(plan.data, fields)
-    first = source.peek()
-    if first is None:
-        raise ValueError(f"{plan.data} holds no text")
-    condition, target = fields.pick(*first)
-    if not isinstance(target, str):
-        raise ValueError(f"{plan.data} holds token ids: name the `preset` whose tokenizer they are")
-    picked = (fields.pick(place, record) for place, record in source)
-    texts = itertools.chain.from_iterable(picked)
-    return (text for text in texts if text and text.strip()), condition is not None
+    return (fields.pick(place, record) for place, record in open_source(plan.data, fields))
 
 
 def _first_rows(rows, count):

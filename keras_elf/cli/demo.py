@@ -21,10 +21,10 @@ VOCABULARY, LENGTH, LATENT, BATCH = 1024, 32, 128, 32
 def main(arguments=None):
     """Run the demonstration; returns 0."""
     options = _parser().parse_args(arguments)
-    import keras_hub
     from rich.console import Console
 
     import keras_elf
+    from keras_elf.keras_hub_quietly import keras_hub
 
     console, start = Console(), time.time()
     prepare(seed=0)

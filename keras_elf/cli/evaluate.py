@@ -137,7 +137,8 @@ def _parser():
     parser = Parser(
         prog="keras-elf evaluate",
         description="Write texts, or take those in a file, and report generative perplexity with "
-        "entropy, or BLEU and ROUGE where there are references; repetition and diversity always. "
+        "entropy, or BLEU, ROUGE and exact match where there are references; "
+        "repetition and diversity always. "
         "Collapsed text is flagged.",
         epilog="examples:\n"
         "  keras-elf evaluate --preset elf_b_owt --num-samples 1000 --output report.json\n"

@@ -7,6 +7,8 @@ import pathlib
 from keras_elf import checks
 
 _DECAYS = ("constant", "linear", "cosine")
+PACKINGS = ("auto", "lines", "packed")
+TOKENIZERS = ("auto", "whole_words", "unigram", "bpe", "char", "word")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,20 +26,27 @@ class Plan:
         from_scratch: bool. With `preset`: its sizes and settings, with a new network.
         encoder: str or `None`. With `from_scratch`: directory of a T5; `None` downloads the
             preset's.
-        vocabulary_size: int or `None`. Pieces of a new tokenizer; `None` is 2048, or as many as
-            a small text has.
-        latent_dim, depth, hidden_size, num_heads, bottleneck_dim, encoder_depth,
-            encoder_steps: int. Of a new model.
+        packing: `"lines"` for a text a row, `"packed"` for rows filled with several, or
+            `"auto"`: by the length of the texts.
+        tokenizer: kind of a new tokenizer, a `model_type` of
+            `keras_elf.data.train_sentencepiece`; `"auto"` takes whole words where the text has
+            few different ones.
+        vocabulary_size: int or `None`. Pieces of a new tokenizer; `None` for what suits the
+            text.
+        latent_dim, depth, hidden_size, bottleneck_dim, encoder_steps: int or `None`, by the
+            amount of text. num_heads, encoder_depth: int. Of a new model.
         sequence_length, condition_length: int or `None`. Tokens of a row and of a condition;
-            `None` for those of the preset, or 64 and half a row.
+            `None` for those of the preset, or what nearly all texts fit into.
         label_drop_probability: float. Share of conditional rows that lose their condition.
         dtype: str. `"float32"` or `"mixed_bfloat16"`.
-        epochs, batch_size, seed: int.
-        learning_rate: float or `None`. The peak; `None` is `base_learning_rate` x batch / 256.
-        warmup_steps: int. warmup_epochs: float or `None`, which comes before it.
-        decay: `"constant"`, `"linear"` (over the last third) or `"cosine"`.
-        ema_momentum, global_clipnorm: float in [0, 1) and above 0. See
-            `keras_elf.optimizers.Muon`.
+        epochs, batch_size: int or `None`, by the number of rows. seed: int.
+        learning_rate, base_learning_rate: float or `None`. The peak; or the peak at a batch of
+            256, with which it grows. The following are `None` for what suits the length of the
+            run, see `keras_elf.TrainingRecipe.for_run`.
+        warmup_steps: int or `None`. warmup_epochs: float or `None`, which comes before it.
+        decay: `"constant"`, `"linear"` (over the last third), `"cosine"` or `None`.
+        ema_momentum: float in [0, 1) or `None`. Decay of the averaged weights.
+        global_clipnorm: float above 0. See `keras_elf.optimizers.Muon`.
         save_every_steps, sample_every_steps: int; 0 for never.
         num_samples, num_steps: int. Texts to write, and their sampling steps.
     """
@@ -50,27 +59,29 @@ class Plan:
     preset: str | None = None
     from_scratch: bool = False
     encoder: str | None = None
+    packing: str = "auto"
+    tokenizer: str = "auto"
     vocabulary_size: int | None = None
-    latent_dim: int = 128
-    depth: int = 4
-    hidden_size: int = 128
+    latent_dim: int | None = None
+    depth: int | None = None
+    hidden_size: int | None = None
     num_heads: int = 4
-    bottleneck_dim: int = 64
+    bottleneck_dim: int | None = None
     encoder_depth: int = 2
-    encoder_steps: int = 500
+    encoder_steps: int | None = None
     sequence_length: int | None = None
     condition_length: int | None = None
     label_drop_probability: float = 0.1
     dtype: str = "float32"
-    epochs: int = 10
-    batch_size: int = 64
+    epochs: int | None = None
+    batch_size: int | None = None
     seed: int = 0
-    learning_rate: float | None = 1e-2
-    base_learning_rate: float = 1e-3
-    warmup_steps: int = 50
+    learning_rate: float | None = None
+    base_learning_rate: float | None = None
+    warmup_steps: int | None = None
     warmup_epochs: float | None = None
-    decay: str = "linear"
-    ema_momentum: float = 0.99
+    decay: str | None = None
+    ema_momentum: float | None = None
     global_clipnorm: float = 1.0
     save_every_steps: int = 200
     sample_every_steps: int = 500
@@ -82,7 +93,10 @@ class Plan:
             raise ValueError("`data` must say what to train on: --data FILE, or data: in a recipe")
         for field in dataclasses.fields(self):
             _check(field, getattr(self, field.name))
-        checks.choice("decay", self.decay, _DECAYS)
+        if self.decay is not None:
+            checks.choice("decay", self.decay, _DECAYS)
+        checks.choice("packing", self.packing, PACKINGS)
+        checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
         checks.choice("dtype", self.dtype, ("float32", "mixed_bfloat16"))
         if self.from_scratch and self.preset is None:
             raise ValueError("`from_scratch` needs a `preset`, whose sizes it takes")
@@ -95,10 +109,37 @@ class Plan:
 
     @property
     def peak_learning_rate(self):
-        """float."""
-        if self.learning_rate is not None:
+        """float, or `None` where the length of the run sets it."""
+        if self.learning_rate is not None or self.base_learning_rate is None:
             return self.learning_rate
         return self.base_learning_rate * self.batch_size / 256
+
+    def recipe(self, steps_per_epoch):
+        """The `keras_elf.TrainingRecipe` of a settled plan: what is not said, by the run.
+
+        Args:
+            steps_per_epoch: int.
+        """
+        from keras_elf.training import TrainingRecipe
+
+        total, said = self.epochs * steps_per_epoch, {"global_clipnorm": self.global_clipnorm}
+        if self.peak_learning_rate is not None:
+            # Where the peak is one's own, so is what a decay ends at.
+            said |= {"peak_learning_rate": self.peak_learning_rate, "final_learning_rate": 0.0}
+        if self.ema_momentum is not None:
+            said["ema_momentum"] = self.ema_momentum
+        if self.warmup_epochs is not None:
+            said["warmup_steps"] = round(self.warmup_epochs * steps_per_epoch)
+        elif self.warmup_steps is not None:
+            said["warmup_steps"] = self.warmup_steps
+        left = total - said.get("warmup_steps", 0)
+        if self.decay == "constant" or left < 2:
+            said |= {"decay": "constant", "decay_steps": None, "final_learning_rate": 0.0}
+        elif self.decay is not None or "warmup_steps" in said:
+            said["decay"] = self.decay or "linear"
+            whole = said["decay"] == "cosine"
+            said["decay_steps"] = None if whole else max(1, min(left, total // 3))
+        return TrainingRecipe.for_run(total, self.batch_size, **said)
 
 
 # Above what any machine holds: a slip of the finger is found before hours are spent on it.
@@ -124,7 +165,7 @@ _BOUNDS = {
 # What a preset has of its own.
 _NEW_MODEL = ("vocabulary_size", "latent_dim", "depth", "hidden_size", "num_heads")
 _NEW_MODEL = (*_NEW_MODEL, "bottleneck_dim", "encoder_depth", "encoder_steps")
-_NEW_MODEL = (*_NEW_MODEL, "label_drop_probability")
+_NEW_MODEL = (*_NEW_MODEL, "label_drop_probability", "tokenizer")
 
 
 def _check(field, value):
@@ -165,7 +206,7 @@ def make_plan(recipe=None, overrides=(), **flags):
             raise ValueError(f"`{name}` is given twice on the command line")
         said |= _known({name: _yaml(value, f"the value of {name}")})
     settings |= said
-    idle = [name for name in _NEW_MODEL if name in settings]
+    idle = [name for name in _NEW_MODEL if name in settings and settings[name] != "auto"]
     if idle and settings.get("preset") is not None:
         raise ValueError(f"{settings['preset']} has its own {', '.join(idle)}: leave that out")
     return Plan(**settings)
@@ -191,7 +232,6 @@ def _recipe(recipe):
         "from_scratch": True,
         "epochs": published.epochs,
         "batch_size": published.batch_size,
-        "learning_rate": None,
         "base_learning_rate": published.base_learning_rate,
         "warmup_steps": published.warmup_steps or 0,
         "warmup_epochs": published.warmup_epochs,

@@ -37,7 +37,7 @@ def refuse_used(folder, output):
 
 def saved_plan(options):
     """The `Plan` of the run that is to go on; raises `ValueError`."""
-    given = ("recipe", "data", "preset", "seed")
+    given = ("recipe", "data", "preset", "seed", "packing", "tokenizer")
     extra = [f"--{name}" for name in given if getattr(options, name) is not None]
     if extra or options.settings:
         raise ValueError(

@@ -12,7 +12,7 @@ from keras_elf.cli import run_directory
 from keras_elf.cli.backend import prepare
 from keras_elf.cli.files import write_text
 from keras_elf.cli.parser import Parser
-from keras_elf.cli.plan import Plan, make_plan
+from keras_elf.cli.plan import PACKINGS, TOKENIZERS, Plan, make_plan
 
 INTERRUPTED = 130
 
@@ -31,6 +31,8 @@ def main(arguments=None):
             preset=options.preset,
             output=options.output,
             seed=options.seed,
+            packing=options.packing,
+            tokenizer=options.tokenizer,
         )
     folder = run_directory.folder(plan)
     if not options.resume:
@@ -51,7 +53,7 @@ def _train(plan, folder, options, say):
             write_text(folder / "plan.json", json.dumps(dataclasses.asdict(plan), indent=2))
             # Standard output is for the result.
             with contextlib.redirect_stdout(sys.stderr):
-                model = building.new_model(plan, say, folder, _verbose(options))
+                model, plan = building.new_model(plan, say, folder, _verbose(options))
             if model is None:
                 return INTERRUPTED
             # A resumed run starts from the very same tokenizer, encoder and first weights.
@@ -68,6 +70,7 @@ def _verbose(options):
 def _fit(plan, folder, options, say, run):
     from keras_elf import callbacks
     from keras_elf.cli import building
+    from keras_elf.cli.expected_time import ExpectedTime
     from keras_elf.models import ELFGenerator
 
     model = ELFGenerator.from_preset(folder / "start", dtype=plan.dtype, seed=plan.seed)
@@ -79,10 +82,15 @@ def _fit(plan, folder, options, say, run):
         whole = {"shuffle": False, "drop_remainder": False, "keep_remainder": True}
         validation = building.load(plan, model.preprocessor, plan.validation, **whole)
     total = plan.epochs * len(dataset)
-    model.compile(optimizer=_optimizer(plan, len(dataset), total))
+    recipe = plan.recipe(len(dataset))
+    model.compile(optimizer=recipe)
     say(
         f"{model.backbone.count_params():,} parameters, {len(dataset.rows):,} rows, "
-        f"{plan.epochs} epochs of {len(dataset):,} steps; checkpoints and log in {folder}"
+        f"{plan.epochs} epochs of {len(dataset):,} steps of {plan.batch_size}: {total:,} steps"
+    )
+    say(
+        f"Learning rate {recipe.learning_rate:.2g} after {recipe.warmup_steps} steps, decay "
+        f"{recipe.decay}, averages {recipe.ema_momentum:.5g}; checkpoints and log in {folder}"
     )
     interrupt = callbacks.InterruptSafely(hint=run_directory.how_to_resume(folder))
     used = [
@@ -93,15 +101,19 @@ def _fit(plan, folder, options, say, run):
         ),
         interrupt,
         callbacks.StopOnNaN(),
+        # Before the log, which has its figure.
+        callbacks.ReconstructionAccuracy(_some_rows(dataset)),
+        ExpectedTime(total, say),
         callbacks.TrainingLog(folder / "log.csv", tensorboard=options.tensorboard),
     ]
-    conditions = _some_conditions(model, dataset, plan.num_samples)
+    conditions, references = building.first_pairs(plan, plan.num_samples)
     if plan.sample_every_steps and not options.quiet:
         used.append(
             callbacks.SampleText(
                 plan.sample_every_steps,
                 plan.num_samples,
-                inputs=conditions,
+                inputs=conditions or None,
+                references=references or None,
                 path=folder / "samples.jsonl",
                 num_steps=plan.num_steps,
                 print_fn=say,
@@ -123,39 +135,17 @@ def _fit(plan, folder, options, say, run):
     if options.json:
         print(json.dumps({"preset": plan.output, "steps": total, **losses}))
     else:
-        said = ", ".join(f"{name} {value:.4g}" for name, value in losses.items())
+        said = ", ".join(f"{name.replace('_', ' ')} {v:.4g}" for name, v in losses.items())
         print(f"Trained {total:,} steps: {said}. Saved to {plan.output}.")
         hint = "--condition -" if conditions else "--num-samples 4"
         print(f"keras-elf generate --preset {shlex.quote(plan.output)} {hint}")
     return 0
 
 
-def _optimizer(plan, steps_per_epoch, total):
-    from keras_elf.optimizers import Muon, WarmupSchedule
-
-    warmup = plan.warmup_steps
-    if plan.warmup_epochs is not None:
-        warmup = round(plan.warmup_epochs * steps_per_epoch)
-    decay = {}
-    if plan.decay != "constant" and total > 2:
-        # A short run warms up for no more than a tenth of it.
-        warmup = min(warmup, total // 10)
-        decay = {"decay": plan.decay, "total_steps": total}
-        if plan.decay == "linear":
-            decay["decay_steps"] = max(1, total // 3)
-    return Muon(
-        WarmupSchedule(plan.peak_learning_rate, warmup, **decay),
-        global_clipnorm=plan.global_clipnorm,
-        ema_momentum=plan.ema_momentum,
-    )
-
-
-def _some_conditions(model, dataset, count):
-    """Conditions of the first rows as token ids, or `None` where there are none."""
+def _some_rows(dataset):
+    """A few rows whose tokens should come back from their latents."""
     batch = dataset.batch_at(0)
-    rows = zip(batch["token_ids"], batch["is_cond"], strict=True)
-    conditions = [ids[given].tolist() for ids, given in rows if given.any()]
-    return conditions[:count] or None
+    return {name: batch[name][:32] for name in ("token_ids", "is_cond", "is_valid")}
 
 
 def _parser():
@@ -165,7 +155,8 @@ def _parser():
     parser = Parser(
         prog="keras-elf train",
         description="Train on text of your own: on a preset's weights, in a preset's sizes, or a "
-        "small model made for the text, tokenizer and encoder with it. Ctrl-C finishes the step, "
+        "small model made for the text, tokenizer and encoder with it. What is not said is "
+        "chosen by the amount and length of the text, and told. Ctrl-C finishes the step, "
         "saves, and says how to go on.",
         epilog="examples:\n"
         "  keras-elf train --data my_text.txt --output my_elf\n"
@@ -180,6 +171,8 @@ def _parser():
     parser.add_argument("--data", help="file, directory or tfds:NAME to train on")
     parser.add_argument("--preset", help="model to train on: name, directory or handle")
     parser.add_argument("--output", help=f"preset to write (default: {Plan.output})")
+    parser.add_argument("--packing", choices=PACKINGS, help="a text a row, or rows filled up")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, help="kind of a new tokenizer")
     parser.add_argument("--seed", type=int, help="same seed, same training")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--tensorboard", help="directory for TensorBoard's event files")

@@ -29,7 +29,7 @@ def new_encoder(encoder):
     A whole `T5Backbone` would cost a decoder and a graph through all of its layers. One of a
     single layer gives the table, the first block, the norm and the class of the other blocks.
     """
-    import keras_hub
+    from keras_elf.keras_hub_quietly import keras_hub
 
     common = {
         "num_heads": encoder.num_heads,
@@ -76,7 +76,7 @@ def load_preset(preset, policy):
         ValueError: if `preset` is a directory of `transformers`, or its activation is not
             one of those of `T5Encoder`.
     """
-    import keras_hub
+    from keras_elf.keras_hub_quietly import keras_hub
 
     directory = pathlib.Path(preset)
     if directory.is_dir() and any(directory.glob("*.safetensors*")):

@@ -9,7 +9,7 @@ from keras_elf.evaluation.diversity import distinct_n, looping_texts, repeated_n
 from keras_elf.evaluation.entropy import unigram_entropy
 from keras_elf.evaluation.evaluating import evaluate_generation
 from keras_elf.evaluation.judges import load_judge
-from keras_elf.evaluation.overlap import bleu, rouge
+from keras_elf.evaluation.overlap import bleu, exact_match, rouge
 from keras_elf.evaluation.perplexity import JudgedTexts, generative_perplexity
 from keras_elf.evaluation.report import GenerationReport
 from keras_elf.evaluation.reranking import RankedTexts, best_of
@@ -23,6 +23,7 @@ __all__ = [
     "distinct_n",
     "entropy_floor",
     "evaluate_generation",
+    "exact_match",
     "generative_perplexity",
     "load_judge",
     "looping_texts",

@@ -30,8 +30,9 @@ def evaluate_generation(
     """Write texts, or take them as they are, and report how good they are.
 
     Unconditional text gets generative perplexity and unigram entropy, always together; text
-    with references gets BLEU and ROUGE; all text gets distinct-n and repetition, which need no
-    model. The report holds everything that a figure depends on, and flags collapsed text.
+    with references gets BLEU, ROUGE and exact match; all text gets distinct-n and repetition,
+    which need no model. The report holds everything that a figure depends on, and flags
+    collapsed text.
 
     Texts with fewer than two tokens cannot be scored: they count with entropy 0, are left out of
     the perplexity, and their share is reported.
@@ -200,6 +201,7 @@ def _figures(texts, references, judge, conditional):
     if references is not None:
         figures["bleu"] = overlap.bleu(texts, references)
         figures.update(overlap.rouge(texts, references))
+        figures["exact_match"] = overlap.exact_match(texts, references)
     for n in (1, 2, 3):
         if any(len(row) >= n for row in rows):
             figures[f"distinct_{n}"] = diversity.distinct_n(texts, n)

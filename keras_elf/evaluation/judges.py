@@ -9,6 +9,9 @@ from keras_elf import checks
 from keras_elf.evaluation.windows import bucket, counted, windows
 
 DEFAULT_JUDGE = "gpt2_large_en"
+_NETWORK_ERRORS = {"ConnectionError", "TimeoutError", "gaierror", "URLError", "HubError"}
+_NETWORK_ERRORS |= {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
+_NETWORK_LIBRARIES = {"requests", "urllib3", "httpx", "httpcore"}
 _INPUTS = {"token_ids", "padding_mask"}
 
 
@@ -35,13 +38,14 @@ def load_judge(judge=DEFAULT_JUDGE, *, batch_size=8, max_length=None, dtype=None
     Raises:
         ValueError: if it cannot be loaded, is no causal language model on text alone, has no
             preprocessor, no vocabulary or no end token, or for values out of range.
+        OSError: if it has to be fetched and its hub cannot be reached.
     """
     if isinstance(judge, Judge):
         return judge
     batch_size = checks.integer("batch_size", batch_size, minimum=1)
     if max_length is not None:
         max_length = checks.integer("max_length", max_length, minimum=2)
-    import keras_hub
+    from keras_elf.keras_hub_quietly import keras_hub
 
     name = None
     if isinstance(judge, (str, os.PathLike)):
@@ -54,12 +58,32 @@ def load_judge(judge=DEFAULT_JUDGE, *, batch_size=8, max_length=None, dtype=None
                 "`judge` could not be loaded as a causal language model of keras_hub. Received: "
                 f"{name!r}. {error}"
             ) from error
+        except Exception as error:  # The clients of the hubs have errors of their own.
+            if not _of_network(error):
+                raise
+            raise OSError(
+                f"The judge {name!r}, which tells the perplexity, is not on this machine, and its "
+                "hub cannot be reached. Evaluate without one (`judge=None`, in the command --judge "
+                "none), name the directory of a keras_hub preset, or fetch it once where there is "
+                f"a network. ({type(error).__name__})"
+            ) from error
     if not isinstance(judge, keras_hub.models.CausalLM):
         raise ValueError(
             "`judge` must be a keras_hub.models.CausalLM, or the name, handle or directory of "
             f"its preset. Received: {judge!r:.100}"
         )
     return Judge(judge, name or judge.name, batch_size, max_length)
+
+
+def _of_network(error):
+    """Whether an error, or what it comes from, is one of connections."""
+    while error is not None:
+        names = {cls.__name__ for cls in type(error).__mro__}
+        modules = {cls.__module__.split(".")[0] for cls in type(error).__mro__}
+        if names & _NETWORK_ERRORS or modules & _NETWORK_LIBRARIES:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class Judge:

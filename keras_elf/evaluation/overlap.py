@@ -1,4 +1,4 @@
-"""BLEU and ROUGE, as papers on ELF report them."""
+"""BLEU and ROUGE, as papers on ELF report them, and exact match."""
 
 import importlib
 
@@ -57,6 +57,24 @@ def rouge(texts, references):
         name: float(100 * np.mean([score[name].fmeasure for score in scores]))
         for name in ROUGE_TYPES
     }
+
+
+def exact_match(texts, references):
+    """Share of the texts that are their reference, word for word; blanks between do not count.
+
+    Args:
+        texts: list of str. What the model wrote; texts may be empty.
+        references: list of str, one a text.
+
+    Returns:
+        float in [0, 1].
+
+    Raises:
+        ValueError: for other numbers of references, empty references or other types.
+    """
+    texts, references = check_pairs(texts, references)
+    pairs = zip(texts, references, strict=True)
+    return float(np.mean([text.split() == reference.split() for text, reference in pairs]))
 
 
 def bleu_metric():

@@ -11,6 +11,7 @@ FIGURES = {
     "rouge1": (2, ""),
     "rouge2": (2, ""),
     "rougeL": (2, ""),
+    "exact_match": (4, "of all texts"),
     "distinct_1": (4, ""),
     "distinct_2": (4, ""),
     "distinct_3": (4, ""),

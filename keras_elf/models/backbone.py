@@ -3,9 +3,9 @@
 import functools
 
 import keras
-import keras_hub
 
 from keras_elf import checks
+from keras_elf.keras_hub_quietly import keras_hub
 from keras_elf.layers import (
     BottleneckTextProj,
     ContextPrefix,

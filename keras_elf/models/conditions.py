@@ -1,5 +1,7 @@
 """What `generate` is given, brought into rows of token ids and signals."""
 
+import warnings
+
 import numpy as np
 
 from keras_elf import checks, denoiser
@@ -44,6 +46,18 @@ def condition_rows(model, inputs, num_samples, length):
             f"{rows['token_ids'].shape[1]} where there are conditions. Received: {length}"
         )
     return rows
+
+
+def warn_of_condition(model):
+    """Warn where a model is given a condition and has been trained on none."""
+    if getattr(model, "conditional", None) is False:
+        warnings.warn(
+            "`inputs` are conditions, and this model was trained on texts without any: it does "
+            "not know what to do with them. For texts that go on from a beginning, train on pairs "
+            '({"condition": ..., "target": ...}).',
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def signal_rows(network, signals, total):

@@ -62,12 +62,16 @@ class Fitting(KeptState):
         refuse_float16(self)
         warn_of_unfrozen_encoder(self)
         data = FitData(self, x, batch_size, validation_data, shuffle, kwargs, self._data_epoch)
+        if data.conditional is not None:
+            # Once learned, a condition is not unlearned at once.
+            self.conditional = bool(self.conditional) or data.conditional
         check_optimizer(self)
         prepare_optimizer(self, data.x, data.settings)
         run = FitRun(self, data.x, data.settings.pop("callbacks", None), data.settings)
         run_checks.refuse_swapping(self, run.callbacks)
         if self.automatic_recipe and data.sample and run.find(ReconstructionAccuracy) is None:
-            run.callbacks.append(ReconstructionAccuracy(data.sample))
+            # First: the log and others read what it adds.
+            run.callbacks.insert(0, ReconstructionAccuracy(data.sample))
         accumulation = run_checks.AccumulationWatch(self, data.x, data.settings)
 
         def train(x, **settings):

@@ -1,12 +1,12 @@
 """ELFGenerator: text to latents, the training step, and generation, as one Keras model."""
 
 import keras
-import keras_hub
 from keras import ops
 
 from keras_elf import checks, denoiser
 from keras_elf.encoders import LatentEncoder, TextEncoder
 from keras_elf.encoders.deferred_encoder import DeferredEncoder
+from keras_elf.keras_hub_quietly import keras_hub
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.compiling import Compiling
 from keras_elf.models.fitting import EVALUATION_SEED, Fitting
@@ -75,6 +75,9 @@ class ELFGenerator(
             `None`.
         sequence_length: int. Length of generated sequences. Defaults to the preprocessor's.
         seed: int or `None`. Seed of the training draws.
+        conditional: bool or `None`. Whether there were conditions in what the model was trained
+            on, which `fit` notes; `generate` warns where it is given one in vain. Defaults to
+            `None`: not known.
 
     Raises:
         ValueError: where the parts do not fit together (latent width, vocabulary) or a
@@ -104,6 +107,7 @@ class ELFGenerator(
         sequence_length=None,
         seed=None,
         guidance=None,
+        conditional=None,
         **kwargs,
     ):
         checks.no_unknown("ELFGenerator", kwargs, ("name", "dtype"))
@@ -163,6 +167,7 @@ class ELFGenerator(
             sequence_length = checks.integer("sequence_length", sequence_length, minimum=1)
         self.sequence_length = sequence_length
         self.seed = seed
+        self.conditional = conditional
         self.compile()
 
     @property
@@ -255,6 +260,7 @@ class ELFGenerator(
             **self._sampling_config(),
             "sequence_length": self.sequence_length,
             "seed": self.seed,
+            "conditional": self.conditional,
         }
 
     @classmethod

@@ -3,7 +3,6 @@
 import os
 
 import keras
-import keras_hub
 import numpy as np
 
 from keras_elf import checks
@@ -22,6 +21,7 @@ from keras_elf.data.rows import (
     check_token_ids,
     make_rows,
 )
+from keras_elf.keras_hub_quietly import keras_hub
 from keras_elf.models.tokenizer import check_tokenizer, load_transformers_tokenizer
 from keras_elf.presets import safety
 from keras_elf.presets.resolution import local_directory

@@ -3,9 +3,8 @@
 import json
 import os
 
-import keras_hub
-
 from keras_elf import checks
+from keras_elf.keras_hub_quietly import keras_hub
 
 
 def check_tokenizer(tokenizer):

@@ -9,7 +9,7 @@ from keras_elf import checks
 from keras_elf.data import cut_at_end, strip_prefix
 from keras_elf.data.decode import tokens_to_text
 from keras_elf.data.holes import hole_rows
-from keras_elf.models.conditions import condition_rows, signal_rows
+from keras_elf.models.conditions import condition_rows, signal_rows, warn_of_condition
 from keras_elf.models.text_writer import BATCH_SIZE, TextWriter
 from keras_elf.training.averages import averaged_values
 from keras_elf.training.inputs import to_rows
@@ -97,6 +97,7 @@ class Writing:
         )
         length, rows, total = self._length(length), None, num_samples
         if inputs is not None:
+            warn_of_condition(self)
             rows = condition_rows(self, inputs, num_samples, length)
             total = len(rows["token_ids"])
         elif num_samples is not None:

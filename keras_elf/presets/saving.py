@@ -9,9 +9,9 @@ import pathlib
 import sys
 
 import keras
-import keras_hub
 
 from keras_elf import denoiser
+from keras_elf.keras_hub_quietly import keras_hub
 from keras_elf.presets import classes, preset_directory
 
 # State of a training and shapes of the last call: no part of a preset.

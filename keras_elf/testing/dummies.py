@@ -31,9 +31,8 @@ def dummy_tokenizer(texts=None, model_type="word", vocabulary_size=None):
     Returns:
         `keras_hub.models.T5Tokenizer`.
     """
-    import keras_hub
-
     from keras_elf.data import train_sentencepiece
+    from keras_elf.keras_hub_quietly import keras_hub
 
     texts = dummy_texts(300) if texts is None else list(texts)
     size = 512 if vocabulary_size is None else vocabulary_size

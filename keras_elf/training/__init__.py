@@ -4,7 +4,7 @@ from keras_elf.training.clock import RunClock
 from keras_elf.training.pretraining import MaskedTokenModel, pretrain
 from keras_elf.training.recipe import TrainingRecipe
 from keras_elf.training.run import FitRun, running
-from keras_elf.training.run_length import default_batch_size, too_short
+from keras_elf.training.run_length import default_batch_size, default_epochs, too_short
 from keras_elf.training.run_setup import batch_size_of, batches_in_run, set_up_run
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "batch_size_of",
     "batches_in_run",
     "default_batch_size",
+    "default_epochs",
     "pretrain",
     "running",
     "set_up_run",

@@ -1,6 +1,7 @@
 """What a call of `fit` trains and validates on, brought into batches that are checked."""
 
 import keras
+import numpy as np
 
 from keras_elf.data import ResumableDataset
 from keras_elf.training import inputs
@@ -26,6 +27,8 @@ class FitData:
         check, validation_check: `BatchCheck` of datasets whose batches are still to be checked,
             or `None`.
         sample: dict of a few rows of data in memory, or `None`.
+        conditional: bool. Whether rows have conditions; `None` where it cannot be told without
+            reading the data.
 
     Raises:
         ValueError: for data that do not fit the model, and arguments that do not fit the data.
@@ -59,8 +62,10 @@ class FitData:
             self._served, batch_size = x, None
             rows = {key: array[:SAMPLED_ROWS] for key, array in x.arrays.items()}
             self.sample = {key: rows[key] for key in ("token_ids", "is_cond", "is_valid")}
+            self.conditional = bool(np.any(x.arrays["is_cond"]))
         else:
             self.check = BatchCheck.of(model)
+            self.conditional = _conditional(x)
         # Other datasets than Keras's have an order of their own.
         own_order = isinstance(x, ResumableDataset) or not isinstance(x, keras.utils.PyDataset)
         self.x = x
@@ -74,6 +79,15 @@ class FitData:
         self._served.on_epoch_end()
         place = self._served.position
         return place["epoch"] + (place["batch"] > 0)
+
+
+def _conditional(dataset):
+    """Whether the first batch of a dataset that has its batches by number has conditions."""
+    if not isinstance(dataset, ResumableDataset):
+        return None
+    batch = dataset.batch_at(0)
+    marks = batch.get("is_cond") if isinstance(batch, dict) else None
+    return bool(np.any(marks)) if marks is not None else False
 
 
 def _split(model, x, validation_data, settings):

@@ -13,6 +13,7 @@ DECAY_SHARE = 1 / 3
 AVERAGED_SHARE, LARGEST_MOMENTUM = 0.1, 0.9999
 # Runs of this length stand halfway, in logarithms, between the short rule and the published one.
 HALFWAY = 5_000
+USUAL_EPOCHS, SHORTEST_RUN, LONGEST_RUN = 8, 400, 3_000
 # An average that still holds more of the first weights than this has hardly moved.
 MOST_OF_START = 0.1
 
@@ -66,6 +67,26 @@ def default_batch_size(num_rows):
     num_rows = checks.integer("num_rows", num_rows, minimum=1)
     nearest = 2 ** round(math.log2(num_rows) / 2)
     return min(num_rows, max(32, min(128, nearest)))
+
+
+def default_epochs(num_rows, batch_size):
+    """Epochs of a run that nobody gave a length: 8, more on few rows, fewer on many.
+
+    Eight passes over 3,000 template sentences (368 steps of 64) give 99 % grammatical
+    ones. Runs have at least 400 steps, and no more than 3,000 where that is a whole epoch or
+    more: these two bounds are a matter of patience, not measured.
+
+    Args:
+        num_rows: int. Rows of the training set.
+        batch_size: int. Rows in a step.
+
+    Returns:
+        int >= 1.
+    """
+    num_rows = checks.integer("num_rows", num_rows, minimum=1)
+    in_epoch = max(1, num_rows // checks.integer("batch_size", batch_size, minimum=1))
+    steps = min(LONGEST_RUN, max(SHORTEST_RUN, USUAL_EPOCHS * in_epoch))
+    return max(1, math.ceil(steps / in_epoch))
 
 
 def schedule_of(optimizer):

@@ -7,6 +7,8 @@ import keras
 from keras_elf import checks
 from keras_elf.training.callbacks.fit_callback import FitCallback
 
+ACCURACY = "reconstruction_accuracy"
+
 
 @keras.saving.register_keras_serializable(package="keras_elf")
 class ReconstructionAccuracy(FitCallback):
@@ -41,7 +43,7 @@ class ReconstructionAccuracy(FitCallback):
         super().on_epoch_end(epoch, logs)
         self.accuracy = self.model.reconstruct(self.texts, return_accuracy=True)
         if logs is not None:
-            logs["reconstruction_accuracy"] = self.accuracy
+            logs[ACCURACY] = self.accuracy
 
     def on_train_end(self, logs=None):
         if self.accuracy is not None and self.accuracy < self.warn_below:

@@ -4,6 +4,7 @@ import pathlib
 import time
 
 import keras
+import numpy as np
 
 from keras_elf import checks
 from keras_elf.training.averages import averages_in_use
@@ -26,10 +27,12 @@ class SampleText(FitCallback):
         num_samples: int. Unconditional texts a time. Defaults to `2`; without meaning where
             `inputs` are given.
         inputs: conditions, as in `ELFGenerator.generate`. Defaults to `None`.
+        references: list of str, what should follow each of the inputs; shown beside what was
+            written. Defaults to `None`.
         seed: int. Seed of the samples. Defaults to `0`.
         path: path of a file that gets a line of JSON each time, with `step`, `epoch`, `texts`
-            and `seconds`. A run that `ResumableCheckpoint` resumes goes on in it. Defaults to
-            `None`.
+            and `seconds`, and `inputs` and `references` where there are any. A run that
+            `ResumableCheckpoint` resumes goes on in it. Defaults to `None`.
         print_fn: function of one string that shows the texts, or `None`. Defaults to `print`.
         **options: `num_steps`, `sampler`, `guidance_scale`, `self_cond_guidance_scale`,
             `length`, `batch_size`, `use_averages`, as in `ELFGenerator.generate`.
@@ -46,6 +49,7 @@ class SampleText(FitCallback):
         num_samples=2,
         *,
         inputs=None,
+        references=None,
         seed=0,
         path=None,
         print_fn=print,
@@ -67,7 +71,15 @@ class SampleText(FitCallback):
             raise ValueError(f"`print_fn` must be a function or None. Received: {print_fn!r}")
         if path is None and print_fn is None:
             raise ValueError("One of `path` and `print_fn` must be given. Received: None, None")
+        if references is not None:
+            inputs = [inputs] if isinstance(inputs, str) else inputs
+            if inputs is None or isinstance(references, str) or len(references) != len(inputs):
+                raise ValueError(
+                    "`references` must be a list with one entry for each of `inputs`. Received: "
+                    f"inputs={inputs!r:.80}, references={references!r:.80}"
+                )
         self.inputs, self.print_fn, self.options = inputs, print_fn, options
+        self.references = references
         self.path = None if path is None else pathlib.Path(path)
         self._records = None
 
@@ -100,12 +112,29 @@ class SampleText(FitCallback):
         texts = [texts] if isinstance(texts, str) else list(texts)
         texts = [text if isinstance(text, str) else text.tolist() for text in texts]
         if self.print_fn is not None:
-            lines = [f"  {text}" for text in texts]
+            lines = [f"  {line}" for line in self._beside(texts)]
             self.print_fn("\n".join([f"\nStep {step}, written with the {weights}:", *lines]))
         if self._records is not None:
             seconds = round(time.monotonic() - began, 3)
             record = {"step": step, "epoch": self.clock.epoch, "texts": texts, "seconds": seconds}
-            self._records.append(record)
+            self._records.append({**record, **self._given()})
+
+    def _given(self):
+        """Conditions and references as JSON holds them; empty without."""
+        given = {"inputs": self.inputs, "references": self.references}
+        return {name: _plain(value) for name, value in given.items() if value is not None}
+
+    def _beside(self, texts):
+        """Each text, behind its condition and before its reference."""
+        given = self._given()
+        inputs = given.get("inputs")
+        if inputs is None:
+            return texts
+        lines = [f"{one} -> {text}" for one, text in zip(inputs, texts, strict=True)]
+        if self.references is None:
+            return lines
+        right = given["references"]
+        return [f"{line}  (right: {one})" for line, one in zip(lines, right, strict=True)]
 
     def after_fit(self, run):
         if self._records is not None:
@@ -113,10 +142,15 @@ class SampleText(FitCallback):
             self._records = None
 
     def get_config(self):
-        names = ("every_n_steps", "num_samples", "inputs", "seed")
+        names = ("every_n_steps", "num_samples", "inputs", "references", "seed")
         config = {name: getattr(self, name) for name in names}
         options = dict(self.options)
         if hasattr(options.get("sampler"), "get_config"):
             options["sampler"] = keras.saving.serialize_keras_object(options["sampler"])
         path = None if self.path is None else str(self.path)
         return {**config, "path": path, **options}
+
+
+def _plain(values):
+    values = [values] if isinstance(values, str) else values
+    return [one if isinstance(one, str) else np.asarray(one).tolist() for one in values]

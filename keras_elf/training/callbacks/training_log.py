@@ -9,14 +9,15 @@ from keras import ops
 from keras_elf import checks
 from keras_elf.training.callbacks.event_file import EventFile
 from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
+from keras_elf.training.callbacks.reconstruction_accuracy import ACCURACY, ReconstructionAccuracy
 from keras_elf.training.callbacks.records import RecordFile
 
 
-def columns(losses):
-    """Names of the columns, for the names of what a step reports."""
+def columns(losses, more=()):
+    """Names of the columns, for the names of what a step reports and of what an epoch adds."""
     return (
         *("step", "epoch", "batch", *losses, "gradient_norm", "learning_rate"),
-        *("tokens_per_second", "seconds", *(f"val_{name}" for name in losses)),
+        *("tokens_per_second", "seconds", *(f"val_{name}" for name in losses), *more),
     )
 
 
@@ -31,7 +32,8 @@ class TrainingLog(FitCallback):
     before the clip; for `keras_elf.optimizers`), `learning_rate` (of that step),
     `tokens_per_second` (positions of the batches over the time since the last line, what other
     callbacks did in it included), `seconds` (since `fit` began), and what the validation
-    reported, with `val_` before the name, in lines at the end of epochs.
+    reported, with `val_` before the name, in lines at the end of epochs. So is
+    `reconstruction_accuracy`, where `ReconstructionAccuracy` stands before this callback.
 
     A run that `ResumableCheckpoint` resumes goes on in the same file: lines of steps after the
     checkpoint, which it trains again, are taken out.
@@ -63,13 +65,14 @@ class TrainingLog(FitCallback):
     def before_fit(self, run):
         run.require(self, "step_report")
         self._schedule = schedule_of(run.model.optimizer)
+        self._of_epochs = (ACCURACY,) if run.find(ReconstructionAccuracy) is not None else ()
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
         step = self.clock.step
         self._losses = ("loss", *self.model.objective.report_names)
         if self.path is not None:
-            self._table = RecordFile(self.path, columns(self._losses))
+            self._table = RecordFile(self.path, columns(self._losses, self._of_epochs))
             self._table.open(step, self.clock.resuming, "TrainingLog")
         if self.tensorboard is not None:
             self._events = EventFile(self.tensorboard, step)
@@ -85,7 +88,8 @@ class TrainingLog(FitCallback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._step = self.clock.step
-        validation = {f"val_{name}": (logs or {}).get(f"val_{name}") for name in self._losses}
+        names = [*(f"val_{name}" for name in self._losses), *self._of_epochs]
+        validation = {name: (logs or {}).get(name) for name in names}
         validation = {name: value for name, value in validation.items() if value is not None}
         if self._logged != self.clock.step or validation:
             self._log(validation)
