@@ -8,7 +8,7 @@ import warnings
 import keras
 
 from keras_elf import checks
-from keras_elf.training.callbacks import state
+from keras_elf.training.callbacks import automatic_settings, state
 from keras_elf.training.callbacks.checkpoint_directory import CheckpointDirectory
 from keras_elf.training.callbacks.fit_callback import FitCallback, is_due
 from keras_elf.version import __version__
@@ -116,12 +116,11 @@ class ResumableCheckpoint(FitCallback):
         path, manifest, arrays = self._files.read(path)
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
-        here = state.settings(model)
-        self._compare(manifest["settings"], here, path, "settings")
+        self._compare_settings(manifest, model, path, chosen=self.run is not None)
         state.check(model, arrays, path)
         _warn_of_other_software(manifest, path)
         state.assign(model, arrays)
-        self._restored, self._restored_model, self._settings = (manifest, arrays), model, here
+        self._restored, self._restored_model = (manifest, arrays), model
         position = manifest["position"]
         return {k: v for k, v in {**position, **manifest}.items() if k in _PLACE}
 
@@ -149,7 +148,11 @@ class ResumableCheckpoint(FitCallback):
             return
         if self._restored_model is not model:
             raise ValueError("The checkpoint was restored into another model than this one.")
-        manifest, arrays = self._restored
+        manifest, _ = self._restored
+        if getattr(model, "automatic_recipe", False):
+            self._compare_settings(manifest, model, self.directory, chosen=True)
+            automatic_settings.begin_where_the_run_began(model.optimizer, manifest["settings"])
+        self._settings = state.settings(model)
         self._compare(manifest["data"], self._data, self.directory, "data")
         run.resume(manifest["position"])
         self._history = copy.deepcopy(manifest["history"])
@@ -252,6 +255,12 @@ class ResumableCheckpoint(FitCallback):
     def get_config(self):
         names = ("every_n_steps", "every_seconds", "every_epoch", "keep", "resume", "strict")
         return {"directory": str(self.directory), **{name: getattr(self, name) for name in names}}
+
+    def _compare_settings(self, manifest, model, path, chosen):
+        saved, here = manifest["settings"], state.settings(model)
+        if getattr(model, "automatic_recipe", False):
+            saved, here = (automatic_settings.comparable(s, chosen) for s in (saved, here))
+        self._compare(saved, here, path, "settings")
 
     def _compare(self, saved, here, path, kind):
         found = state.differences(saved, here)
