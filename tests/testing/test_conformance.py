@@ -8,7 +8,6 @@ from keras_elf.samplers import sampler
 from tests.layers.test_context_signals import LengthSignal
 from tests.objectives.test_report import ReadingObjective, SizePenalty, TokenAccuracy
 
-
 # Without compiling, JAX takes long for each of them: one of a kind runs there.
 SLOW = {
     "dummy",
