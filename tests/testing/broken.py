@@ -62,9 +62,13 @@ class HalfPrecise(Network):
 
 @says(DENOISERS, "Restless.* is not the same every time with training=False")
 class Restless(Network):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.seeds = keras.random.SeedGenerator(0)
+
     def hidden_states(self, z, t, **options):
         hidden = super().hidden_states(z, t, **options)
-        return hidden + keras.random.normal(ops.shape(hidden))
+        return hidden + keras.random.normal(ops.shape(hidden), seed=self.seeds)
 
 
 @says(DENOISERS, "A row of Neighbourly depends on the other rows")

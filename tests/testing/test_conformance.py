@@ -8,6 +8,23 @@ from keras_elf.samplers import sampler
 from tests.layers.test_context_signals import LengthSignal
 from tests.objectives.test_report import ReadingObjective, SizePenalty, TokenAccuracy
 
+# Without compiling, JAX takes long for each of them: one of a kind runs there.
+SLOW = {
+    "dummy",
+    "backbone",
+    "backbone, dropout",
+    "backbone, no guidance tokens",
+    "transformer, to be trained",
+    "t5",
+    "per_example",
+    "per_step",
+}
+
+
+def cases(names):
+    marks = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(name, marks=marks[name in SLOW]) for name in names]
+
 
 def labelled():
     context = [layers.TimeSignal(2), layers.ScaleSignal(1), layers.ModeSignal(1)]
@@ -26,7 +43,7 @@ DENOISERS = {
 }
 
 
-@pytest.mark.parametrize("name", DENOISERS)
+@pytest.mark.parametrize("name", cases(DENOISERS))
 def test_denoiser(name):
     keras.utils.set_random_seed(0)
     network = DENOISERS[name]()
@@ -72,7 +89,7 @@ ENCODERS = {
 }
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", cases(ENCODERS))
 def test_encoder(name):
     testing.check_encoder(ENCODERS[name]())
 
@@ -96,7 +113,7 @@ OBJECTIVES = {
 }
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", cases(OBJECTIVES))
 def test_objective(name):
     testing.check_objective(OBJECTIVES[name])
 
