@@ -133,7 +133,10 @@ def _written(value):
     if not isinstance(value, dict):
         return value
     written = {name: _written(item) for name, item in value.items() if name not in _NOT_OURS}
-    if written.get("module") == "__main__" and "class_name" in written:
+    # Keras writes no module at all for the classes of a script.
+    name = written.get("registered_name")
+    registered = keras.saving.get_registered_object(name) if isinstance(name, str) else None
+    if "class_name" in written and getattr(registered, "__module__", None) == "__main__":
         written["module"] = _name_of_main()
     return written
 

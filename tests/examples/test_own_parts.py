@@ -14,15 +14,7 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples" / "own_parts"
 # Least share of grammatical sentences; the docstrings tell what was measured.
-SHARES = {
-    "gru_network": 0.9,
-    "dit_network": 0.9,
-    "length_signal": 0.8,
-    "guidance_rule": 0.8,
-    "sampler": 0.8,
-    "time_sampler": 0.8,
-    "encoder": 0.8,
-}
+SHARES = {"gru_network": 0.9, "dit_network": 0.9}
 CLASSES = {
     "gru_network": "GRUNetwork",
     "dit_network": "DiT",
