@@ -11,10 +11,8 @@ from keras_elf.data.decode import decode_texts
 from keras_elf.data.encode import encode_texts, special_token_ids, to_token_ids
 from keras_elf.data.loading import load_dataset
 from keras_elf.data.packing import pack_documents
-from keras_elf.data.prefetch import prefetch
 from keras_elf.data.resumable import PositionTracker, ResumableDataset
 from keras_elf.data.rows import check_token_ids, cut_at_end, make_rows, strip_prefix
-from keras_elf.data.tfds_writer import write_tfds
 from keras_elf.data.tokenizers import train_sentencepiece
 from keras_elf.data.wordnet import wordnet_definitions
 
@@ -31,11 +29,9 @@ __all__ = [
     "load_dataset",
     "make_rows",
     "pack_documents",
-    "prefetch",
     "special_token_ids",
     "strip_prefix",
     "to_token_ids",
     "train_sentencepiece",
     "wordnet_definitions",
-    "write_tfds",
 ]

@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 
 from keras_elf import checks
+from keras_elf.data.order import RowOrder
 from keras_elf.data.resumable import ResumableDataset
 
 SAMPLED_ROWS = 1024
@@ -59,11 +60,12 @@ class TokenBatches(ResumableDataset):
             )
         full, rest = divmod(self.num_rows, self.batch_size)
         self.batches_per_epoch = full if self.drop_remainder or not rest else full + 1
-        self._order = None, None
+        self._order = RowOrder(max(1, self.num_rows), self.seed, self.shuffle)
 
     def batch_of(self, epoch, batch):
         """A batch by its epoch and its number in it."""
-        rows = self._rows_in_order(epoch)[batch * self.batch_size : (batch + 1) * self.batch_size]
+        places = slice(batch * self.batch_size, (batch + 1) * self.batch_size)
+        rows = self._order.rows(epoch, places)
         return {name: array[rows] for name, array in self.arrays.items()}
 
     def fingerprint(self):
@@ -75,16 +77,6 @@ class TokenBatches(ResumableDataset):
             **{name: getattr(self, name) for name in names},
             "rows": _checksum(self.arrays),
         }
-
-    def _rows_in_order(self, epoch):
-        known, order = self._order
-        if known != epoch:
-            order = np.arange(self.num_rows)
-            if self.shuffle:
-                order = np.random.default_rng([self.seed, epoch]).permutation(self.num_rows)
-            # Replaced whole: workers may be reading the old one.
-            self._order = epoch, order
-        return order
 
 
 def _checksum(arrays):

@@ -1,7 +1,6 @@
 """Batches for `fit`, at any place of any epoch: the same order on every backend and machine."""
 
 from keras_elf import checks
-from keras_elf.data import adapters
 from keras_elf.data.order import RowOrder, Shard
 from keras_elf.data.resumable import ResumableDataset
 
@@ -13,8 +12,9 @@ class TextDataset(ResumableDataset):
     and the batch's number alone, never on what was read before, on prefetching or on workers.
 
     `ELFGenerator.fit` takes it as it is; Keras's own `fit` needs `shuffle=False`, or it shuffles
-    the batches once more, by Python's global random state. For other loaders there are `as_tf`,
-    `as_grain` and `as_torch`.
+    the batches once more, by Python's global random state. Loaders of other libraries take it as
+    a source of finished batches: `grain.MapDataset.source(dataset)`, or
+    `torch.utils.data.DataLoader(dataset, batch_size=None)`.
 
     Args:
         rows: an object with a length and `batch(rows)`, which gives rows by their numbers as a
@@ -79,28 +79,3 @@ class TextDataset(ResumableDataset):
             "seed": self.order.seed,
             "shuffle": self.order.shuffle,
         }
-
-    def as_tf(self, num_epochs=1):
-        """A `tf.data.Dataset` of the batches from the position on, in their order.
-
-        For several epochs: `fit(data.as_tf(5), epochs=5, steps_per_epoch=len(data))`.
-
-        Args:
-            num_epochs: int. How many epochs it holds, one after the other. Defaults to `1`.
-        """
-        return adapters.as_tf(self, num_epochs)
-
-    def as_grain(self, num_epochs=1):
-        """A `grain.MapDataset` of the batches; the argument as in `as_tf`."""
-        return adapters.as_grain(self, num_epochs)
-
-    def as_torch(self, num_epochs=1, **kwargs):
-        """A `torch.utils.data.DataLoader` of the batches, each a dict in a tuple of one.
-
-        Not on PyTorch alone, `fit` takes it on every backend; it needs the tuple for that.
-
-        Args:
-            num_epochs: int. As in `as_tf`.
-            **kwargs: `num_workers` and others of `DataLoader` that leave batches and order alone.
-        """
-        return adapters.as_torch(self, num_epochs, **kwargs)

@@ -1,19 +1,15 @@
-"""In which order rows are served: a permutation in constant memory, divided among processes."""
+"""In which order rows are served, divided among processes."""
 
 import numpy as np
 
 from keras_elf import checks
 
-_ROUNDS = 6
-
 
 class RowOrder:
-    """A new order of the rows for each epoch, known at every place without those before it.
+    """A new order of the rows for each epoch, which depends on the seed and the epoch alone.
 
-    The permutation is a Feistel network over the smallest even number of bits that holds all
-    numbers, walked until it lands on one that is in use. So a place far into an epoch costs what
-    the first costs, and no list of billions of numbers is ever made. Unlike a shuffle buffer it
-    mixes the whole corpus.
+    NumPy's permutation of all rows: 8 bytes a row, made once an epoch (seconds for 30 million
+    rows). Unlike a shuffle buffer it mixes the whole corpus.
 
     Args:
         num_rows: int. How many rows there are.
@@ -23,51 +19,29 @@ class RowOrder:
     """
 
     def __init__(self, num_rows, seed=0, shuffle=True):
-        self.num_rows = checks.integer("num_rows", num_rows, minimum=1, maximum=2**48)
+        self.num_rows = checks.integer("num_rows", num_rows, minimum=1)
         self.seed = checks.integer("seed", seed, minimum=0)
         self.shuffle = bool(shuffle)
-        self._half = max(1, (int(num_rows - 1).bit_length() + 1) // 2)
-        self._keys = {}
+        self._known = None, None
 
     def rows(self, epoch, places):
         """The rows at some places of an epoch's order.
 
         Args:
             epoch: int. Number of the epoch.
-            places: int array with values in `[0, num_rows)`.
+            places: int array with values in `[0, num_rows)`, or a slice.
 
         Returns:
-            int64 array of the shape of `places`.
+            int64 array, a row a place.
         """
-        places = np.asarray(places, dtype=np.int64)
-        if not self.shuffle:
-            return places
-        keys = self._round_keys(epoch)
-        rows = self._mixed(places.astype(np.uint64), keys)
-        while (outside := rows >= self.num_rows).any():
-            rows[outside] = self._mixed(rows[outside], keys)
-        return rows.astype(np.int64)
-
-    def _round_keys(self, epoch):
-        keys = self._keys.get(epoch)
-        if keys is None:
-            keys = np.random.SeedSequence([self.seed, epoch]).generate_state(_ROUNDS, np.uint64)
-            self._keys = {epoch: keys}  # replaced whole: threads may be reading the old one
-        return keys
-
-    def _mixed(self, values, keys):
-        half, mask = np.uint64(self._half), np.uint64(2**self._half - 1)
-        left, right = values >> half, values & mask
-        for key in keys:
-            left, right = right, left ^ (_hash(right + key) & mask)
-        return (left << half) | right
-
-
-def _hash(x):
-    """The finaliser of SplitMix64: every bit of the result depends on every bit of `x`."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        known, order = self._known
+        if known != epoch:
+            order = np.arange(self.num_rows)
+            if self.shuffle:
+                order = np.random.default_rng([self.seed, epoch]).permutation(self.num_rows)
+            # Replaced whole: workers may be reading the old one.
+            self._known = epoch, order
+        return order[places]
 
 
 class Shard:

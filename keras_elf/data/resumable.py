@@ -1,9 +1,10 @@
 """The one protocol for data that can go on where a run was cut off."""
 
+import concurrent.futures
+
 import keras
 
 from keras_elf import checks
-from keras_elf.data.prefetch import prefetch
 
 
 class ResumableDataset(keras.utils.PyDataset):
@@ -138,24 +139,31 @@ class ResumableDataset(keras.utils.PyDataset):
                 )
         self.skip_to(state["epoch"], state["batch"])
 
-    def stream(self, num_epochs=None, *, buffer_size=2):
-        """Iterate from the position on, over epoch ends, fetching ahead in the background.
+    def stream(self, num_epochs=None):
+        """Iterate from the position on, over epoch ends; a thread makes the next batch meanwhile.
 
-        For loops of one's own. `position` moves with what was taken, not with what was fetched.
+        For loops of one's own. `position` moves with what was taken, not with what was made.
 
         Args:
             num_epochs: int. Stop at the end of so many epochs, counted from epoch 0. Defaults to
                 `None`: never.
-            buffer_size: int. How many batches may wait. Defaults to `2`.
+
+        Yields:
+            dict of NumPy arrays, as `batch_of` makes them.
         """
-        place, last = self.position, None
-        step = place["epoch"] * self._length() + place["batch"]
+        place, length = self.position, self._length()
+        step, last = place["epoch"] * length + place["batch"], None
         if num_epochs is not None:
-            last = checks.integer("num_epochs", num_epochs, minimum=1) * self._length()
-        for batch in prefetch(_steps(self, step, last), buffer_size):
-            step += 1
-            self.skip_to(*divmod(step, self._length()))
-            yield batch
+            last = checks.integer("num_epochs", num_epochs, minimum=1) * length
+        with concurrent.futures.ThreadPoolExecutor(1, "keras_elf_stream") as thread:
+            following = thread.submit(self.batch_at, step)
+            while last is None or step < last:
+                batch = following.result()
+                step += 1
+                if step != last:
+                    following = thread.submit(self.batch_at, step)
+                self.skip_to(*divmod(step, length))
+                yield batch
 
     def _length(self):
         return checks.integer("batches_per_epoch", self.batches_per_epoch, minimum=1)
@@ -180,9 +188,3 @@ class PositionTracker(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.dataset.note_used(batch + 1)
-
-
-def _steps(dataset, step, last):
-    while last is None or step < last:
-        yield dataset.batch_at(step)
-        step += 1

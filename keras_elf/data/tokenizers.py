@@ -4,6 +4,7 @@ import contextlib
 import os
 
 from keras_elf import checks
+from keras_elf.atomic_file import replaced
 from keras_elf.data.sentencepiece_training import Training
 from keras_elf.data.texts import Texts, draw
 
@@ -111,7 +112,7 @@ def train_sentencepiece(
 
 @contextlib.contextmanager
 def _replacing(path):
-    """Yields `write(bytes)`, which replaces the file at `path` in one step; checks it beforehand.
+    """Yields `write(bytes)`, which replaces the file at `path` in one step.
 
     The file beside the target is opened before the training, so that minutes of work are not
     lost to a wrong folder name.
@@ -119,21 +120,14 @@ def _replacing(path):
     if path is None:
         yield lambda data: None
         return
-    path = os.path.abspath(path)
-    beside = f"{path}.{os.getpid()}.tmp"
-    try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(f"{path!r} is a directory")
-        file = open(beside, "wb")
-    except OSError as error:
-        raise OSError(
-            f"`path` cannot be written: {error}. Choose a file in an existing folder that you "
-            "may write to."
-        ) from error
-    try:
-        with file:
-            yield file.write
-        os.replace(beside, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(beside)
+    with contextlib.ExitStack() as stack:
+        try:
+            if os.path.isdir(path):
+                raise IsADirectoryError(f"{os.fspath(path)!r} is a directory")
+            file = stack.enter_context(replaced(path, "wb"))
+        except OSError as error:
+            raise OSError(
+                f"`path` cannot be written: {error}. Choose a file in an existing folder that "
+                "you may write to."
+            ) from error
+        yield file.write

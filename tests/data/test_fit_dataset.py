@@ -91,28 +91,3 @@ def test_fit_resumes_in_the_middle_of_an_epoch(model, workers):
     assert seen.ends == [STEPS - 3, 2 * STEPS - 3]
     assert seen.positions[0] == {"epoch": 1, "batch": 4}
     assert data.position == {"epoch": 3, "batch": 0}
-
-
-def test_fit_takes_tf_data(model):
-    pytest.importorskip("tensorflow")
-    data = dataset()
-    assert len(data.as_tf(2)) == 2 * STEPS
-    seen = fit(model, data.as_tf(2), epochs=2, steps_per_epoch=STEPS)
-    np.testing.assert_allclose(seen.losses, expected(data, 0, 2 * STEPS), rtol=1e-4)
-
-
-def test_fit_takes_grain(model):
-    pytest.importorskip("grain")
-    data = dataset()
-    data.skip_to(0, 2)
-    seen = fit(model, data.as_grain())
-    np.testing.assert_allclose(seen.losses, expected(data, 2, STEPS), rtol=1e-4)
-
-
-def test_fit_takes_a_torch_loader(model):
-    pytest.importorskip("torch")
-    data = dataset()
-    seen = fit(model, data.as_torch(2), epochs=1)
-    np.testing.assert_allclose(seen.losses, expected(data, 0, 2 * STEPS), rtol=1e-4)
-    with pytest.raises(TypeError, match="'shuffle'"):
-        data.as_torch(shuffle=True)

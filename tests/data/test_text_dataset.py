@@ -2,12 +2,11 @@
 
 import json
 import threading
-import time
 
 import numpy as np
 import pytest
 
-from keras_elf.data import TextDataset, load_dataset, prefetch
+from keras_elf.data import TextDataset, load_dataset
 from tests.data.letters import Letters
 
 pytestmark = pytest.mark.backend_free
@@ -135,35 +134,44 @@ def test_workers_may_read_at_once():
     assert seen == expected
 
 
-def workers():
-    return [t for t in threading.enumerate() if t.name == "keras-elf-prefetch"]
+def test_a_stream_ends_its_thread_and_passes_errors_on_in_their_place():
+    def threads():
+        return [t for t in threading.enumerate() if t.name.startswith("keras_elf_stream")]
 
+    class Numbers:
+        def __len__(self):
+            return 4
 
-def test_prefetch_keeps_order_and_ends_its_thread():
-    assert list(prefetch(range(50), 3)) == list(range(50))
-    assert not workers()
-    ahead = []
-    items = prefetch((ahead.append(i) or i for i in range(1000)), 2)
-    assert next(items) == 0
-    assert workers()
-    items.close()
-    assert not workers()
-    assert len(ahead) < 10
+        def batch(self, rows):
+            if 2 in rows:
+                raise KeyError("broken")
+            return {"token_ids": rows}
 
-
-def test_prefetch_passes_errors_on_in_their_place():
-    def broken():
-        yield 1
-        raise KeyError("broken")
-
-    items = prefetch(broken())
-    assert next(items) == 1
-    time.sleep(0.05)
+    stream = TextDataset(Numbers(), 1, shuffle=False).stream()
+    assert next(stream)["token_ids"] == [0] and threads()
+    assert next(stream)["token_ids"] == [1]
     with pytest.raises(KeyError, match="broken"):
-        next(items)
-    assert not workers()
-    with pytest.raises(ValueError, match="`buffer_size` must be"):
-        prefetch([1], 0)
+        next(stream)
+    assert not threads()
+    stream = dataset().stream()
+    next(stream)
+    stream.close()
+    assert not threads()
+
+
+@pytest.mark.parametrize("library", ["grain", "torch"])
+def test_loaders_of_other_libraries(library):
+    data = dataset()
+    data.skip_to(1)
+    module = pytest.importorskip(library)
+    if library == "grain":
+        batches = module.MapDataset.source(data)
+    else:
+        loader = pytest.importorskip("torch.utils.data").DataLoader
+        batches = loader(data, batch_size=None)
+    assert len(batches) == len(data)
+    found = [np.asarray(batch["token_ids"])[:, 0].tolist() for batch in batches]
+    assert found == first_ids(data)
 
 
 def test_own_rows():
