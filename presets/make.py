@@ -41,7 +41,12 @@ HUB = "embedded-language-flows"
 # What the tasks differ in: section 4 to 6 of the paper's settings.
 OPEN_WEB_TEXT = {
     "preprocessor": {"sequence_length": 1024},
-    "generator": {"sampler": SDESampler(1.5), "num_steps": 32, "self_cond_guidance_scale": 3.0},
+    "generator": {
+        "sampler": SDESampler(1.5),
+        "num_steps": 32,
+        "self_cond_guidance_scale": 3.0,
+        "conditional": False,
+    },
     "objective": {"decode_noise_scale": 5.0},
     "recipe": {
         "dataset": f"{HUB}/openwebtext-t5",
@@ -58,6 +63,7 @@ CONDITIONAL = {
         "guidance_scale": 2.0,
         "self_cond_guidance_scale": 1.0,
         "label_drop_probability": 0.1,
+        "conditional": True,
     },
     "objective": {"decode_noise_scale": 1.0},
     "recipe": {"rows": "condition and target, one pair a row", "warmup_steps": 5000},

@@ -71,7 +71,7 @@ class DiTBlock(layers.Layer):
 
 def main(directory, quick=False):
     elf = grammar_model.new_model(directory, DiT, quick)
-    grammar_model.train(elf, epochs=12, quick=quick)
+    grammar_model.train(elf, epochs=20, quick=quick)
     print(f"{grammar_model.share(elf):.1%} grammatical")
     return elf
 
