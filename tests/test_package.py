@@ -50,6 +50,21 @@ def test_what_an_import_loads(loaded, stage):
     assert set(loaded[stage]) <= allowed
 
 
+def test_an_import_says_nothing_about_tensorflow():
+    code = (
+        "import keras_elf.models, keras_elf.testing as t\n"
+        "t.dummy_tokenizer(['a b', 'b a']).tokenize(['a'])\n"
+        "import importlib.util\n"
+        "if importlib.util.find_spec('tensorflow'): import tensorflow"
+    )
+    if keras.backend.backend() == "tensorflow" or sys.modules.get("tensorflow", 1) is None:
+        pytest.skip("Here TensorFlow is what was asked for, or hidden.")
+    command, env = [sys.executable, "-c", code], dict(os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "cuda" not in done.stderr and "oneDNN" not in done.stderr, done.stderr
+
+
 def test_models_bring_keras_hub(loaded):
     # A name that is wrong in the list would go unnoticed above.
     assert "keras_hub" in loaded["models"]

@@ -68,10 +68,8 @@ def main(arguments=None):
     )
     console.print(f"{elf.backbone.count_params():,} parameters")
     steps = options.steps
-    schedule = keras_elf.optimizers.WarmupSchedule(
-        1e-2, min(50, steps // 4), "linear", total_steps=steps, decay_steps=max(1, steps // 3)
-    )
-    elf.compile(optimizer=keras_elf.optimizers.Muon(schedule, ema_momentum=0.98))
+    # Rates and averages by the length of the run.
+    elf.compile()
     settings = {"num_samples": options.samples, "seed": options.seed, "num_steps": 32}
     before = elf.evaluate(held_out, batch_size=BATCH, return_dict=True, verbose=0)
     text_before = elf.generate(**settings)

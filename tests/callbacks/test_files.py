@@ -64,6 +64,11 @@ REFUSED = {
     "seed=-1": (lambda f: SampleText(1, seed=-1), "`seed` must be"),
     "num_steps=0": (lambda f: SampleText(1, num_steps=0), "`num_steps` must be"),
     "print_fn=3": (lambda f: SampleText(1, print_fn=3), "`print_fn` must be a function"),
+    "references alone": (lambda f: SampleText(1, references=["a"]), "`references` must be a list"),
+    "fewer references": (
+        lambda f: SampleText(1, inputs=["a", "b"], references=["a"]),
+        "`references` must be a list",
+    ),
     "samples nowhere": (lambda f: SampleText(1, print_fn=None), "must be given"),
     "samples in a directory": (lambda f: SampleText(1, path=f / "directory"), "must be a file"),
     "look every 0": (lambda f: StopOnNaN(0), "`every_n_steps` must be"),

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 
+import keras
 import numpy as np
 import pytest
 
 from keras_elf.cli.main import main
 from keras_elf.models import ELFGenerator
+from keras_elf.testing import TemplateGrammar
 from tests.data import small
 
 SMALL = [
@@ -33,6 +35,7 @@ SMALL = [
 ]
 
 
+UNIGRAM = ["--tokenizer", "unigram"]
 NANO = ["--preset", "elf_nano_kjv"]
 
 
@@ -60,7 +63,9 @@ def trained(pairs, tmp_path_factory):
 def test_a_run_leaves_a_preset_a_log_and_samples(trained):
     model = ELFGenerator.from_preset(trained)
     assert model.latent_encoder.label_drop_probability == 0.1
-    assert model.preprocessor.pad_with == "end" and model.preprocessor.condition_length == 6
+    assert model.preprocessor.pad_with == "end" and 1 <= model.preprocessor.condition_length <= 6
+    assert model.conditional and model.sampling.sampler.needs_noise is False
+    assert model.objective.decode_corruption.noise_scale == 1.0
     text = model.generate(["And"], num_steps=1, verbose=False)
     assert len(text) == 1
     folder = trained.with_name("elf.training")
@@ -69,7 +74,11 @@ def test_a_run_leaves_a_preset_a_log_and_samples(trained):
     assert rows[-1]["step"] == "8" and float(rows[-1]["val_loss"]) > 0
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
     assert [row["step"] for row in samples] == [4, 8]
-    assert json.loads((folder / "plan.json").read_text())["epochs"] == 2
+    first = small.verses()[0]
+    assert samples[0]["inputs"] == [first.split()[0]] and samples[0]["references"] == [first]
+    assert 0 <= float(rows[-1]["reconstruction_accuracy"]) <= 1
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["epochs"] == 2 and plan["packing"] == "lines"
 
 
 @pytest.mark.slow
@@ -111,6 +120,7 @@ def test_evaluate_against_the_references(trained, pairs, capsys, tmp_path):
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads(report.read_text())
     assert printed["num_samples"] == 4 and 0 <= printed["figures"]["bleu"] <= 100
+    assert 0 <= printed["figures"]["exact_match"] <= 1
     texts = tmp_path / "texts.txt"
     texts.write_text("the the the the the\n" * 4)
     assert main(["evaluate", "--texts", str(texts), "--judge", "none"]) == 0
@@ -126,6 +136,7 @@ def test_evaluate_against_the_references(trained, pairs, capsys, tmp_path):
         (["train", "--resume", "--output", "nowhere"], "no training to go on with"),
         (["train", "--resume", "--data", "x"], "leave out --data"),
         (["train", "--resume", "epochs=3"], "leave out epochs=3"),
+        (["train", "--resume", "--packing", "lines"], "leave out --packing"),
         (["train", "--data", "empty.txt"], "empty.txt"),
         (["train", "--data", "broken.txt"], "broken.txt"),
         (["train", "--data", "words.txt", "--preset", "elf_nano_kvj"], "Did you mean"),
@@ -133,7 +144,7 @@ def test_evaluate_against_the_references(trained, pairs, capsys, tmp_path):
             ["train", "--data", "words.txt", "--preset", "elf_nano_kjv", "sequence_length=9"],
             "leave",
         ),
-        (["train", "--data", "words.txt", "vocabulary_size=30000"], "largest possible size"),
+        (["train", "--data", "words.txt", *UNIGRAM, "vocabulary_size=30000"], "largest"),
         (["train", "--data", "words.txt", "target=txt"], "txt"),
         (["evaluate", "--texts", "nowhere.txt"], "nowhere.txt"),
         (["evaluate", "--texts", "empty.txt"], "no texts"),
@@ -216,3 +227,17 @@ def test_ctrl_c_while_the_encoder_is_trained_loses_nothing(pairs, tmp_path):
     assert "Epoch 1/20" not in said and "Epoch 20/20" in said
     assert not (folder / "encoder").exists()
     assert ELFGenerator.from_preset(output).preprocessor.tokenizer.proto == vocabulary
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="minutes; one backend shows it")
+def test_a_file_of_sentences_becomes_a_model_that_writes_sentences(tmp_path, capsys):
+    grammar = TemplateGrammar()
+    data, output = tmp_path / "sentences.txt", tmp_path / "elf"
+    data.write_text("\n".join(grammar.sentences(3000, seed=0)) + "\n")
+    assert main(["train", "--data", str(data), "--output", str(output)]) == 0
+    said = capsys.readouterr().err
+    assert "One text a row of 13 tokens" in said and "for the rest" in said
+    assert main(["generate", "--preset", str(output), "--num-samples", "100", "--seed", "0"]) == 0
+    texts = capsys.readouterr().out.splitlines()
+    assert len(texts) == 100 and grammar.grammatical_share(texts) >= 0.95

@@ -220,3 +220,25 @@ def test_missing_libraries(monkeypatch, module, package, call):
 def test_public_names():
     for name in evaluation.__all__:
         assert not isinstance(getattr(evaluation, name), types.ModuleType), name
+
+
+def test_a_judge_that_no_network_brings_is_told_plainly(monkeypatch):
+    import requests
+
+    def no_network(*args, **kwargs):
+        try:
+            raise requests.exceptions.ConnectionError("HTTPSConnectionPool(host='x', port=443)")
+        except requests.exceptions.ConnectionError as error:
+            raise RuntimeError("Max retries exceeded") from error
+
+    monkeypatch.setattr("keras_hub.models.CausalLM.from_preset", no_network)
+    with pytest.raises(OSError, match="hub cannot be reached.*--judge none") as caught:
+        load_judge("gpt2_large_en")
+    assert "HTTPSConnectionPool" not in str(caught.value)
+
+    def a_bug(*args, **kwargs):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr("keras_hub.models.CausalLM.from_preset", a_bug)
+    with pytest.raises(RuntimeError, match="something else"):
+        load_judge("gpt2_large_en")

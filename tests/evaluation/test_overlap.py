@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 from rouge_score import rouge_scorer
 
-from keras_elf.evaluation import bleu, rouge
+from keras_elf.evaluation import bleu, exact_match, rouge
 
 pytestmark = pytest.mark.backend_free
 
@@ -68,3 +68,10 @@ def test_rouge_by_hand():
     assert found["rougeL"] == pytest.approx(100 * 2 * 3 / (5 + 4))
     # Stemmed: "running" and "runs" are one word.
     assert rouge(["running"], ["runs"])["rouge1"] == pytest.approx(100)
+
+
+def test_exact_match_is_a_share_and_blind_to_blanks():
+    assert exact_match(["one two", " one  two ", "two", ""], ["one two"] * 4) == 0.5
+    assert exact_match(["One"], ["one"]) == 0.0
+    with pytest.raises(ValueError, match="one text for each"):
+        exact_match(["one"], ["one", "two"])
