@@ -256,15 +256,7 @@ class Writing:
             )
         if not np.isfinite(latents).all():
             raise ValueError("`latents` must be finite. Received some that are NaN or infinite")
-        values, engine = averaged_values(self, use_averages), self._text_writer().engine
-        values = None if values is None else values(self.backbone.variables)
-        ids = np.concatenate(
-            [
-                engine.decode(self.sampling, part["z"], [0] * len(part["z"]), None, values)[:kept]
-                for part, kept in _batches({"z": latents}, batch_size)
-            ]
-        )
-        return self._texts(ids, None, return_token_ids)
+        return self._texts(self._read(latents, batch_size, use_averages), None, return_token_ids)
 
     def reconstruct(self, inputs, batch_size=None, return_accuracy=False, use_averages=True):
         """Texts encoded and read back: how much the latent space can hold.
@@ -284,12 +276,23 @@ class Writing:
         """
         rows = self._text_rows(inputs)
         latents = self.encode(rows, batch_size, use_averages)
-        ids = self.decode(latents, batch_size, True, use_averages)
+        # Uncut: an end token that came back is a token, and one read too early is one error.
+        ids = self._read(latents, batch_size, use_averages)
         counts = np.asarray(rows["is_valid"]) & ~np.asarray(rows["is_cond"])
         if return_accuracy:
             given = np.asarray(rows["token_ids"])
             return float((ids == given)[counts].mean()) if counts.any() else float("nan")
         return self._texts(ids, rows, False, single=isinstance(inputs, str))
+
+    def _read(self, latents, batch_size, use_averages):
+        values, engine = averaged_values(self, use_averages), self._text_writer().engine
+        values = None if values is None else values(self.backbone.variables)
+        return np.concatenate(
+            [
+                engine.decode(self.sampling, part["z"], [0] * len(part["z"]), None, values)[:kept]
+                for part, kept in _batches({"z": latents}, batch_size)
+            ]
+        )
 
     def _text_writer(self):
         parts = self.backbone, self.latent_encoder, self.objective, self.run_eagerly
