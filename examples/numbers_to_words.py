@@ -7,6 +7,9 @@ Trains on 6,000 pairs such as "1 2 0 4" and "one thousand two hundred four", and
 words: near 0 %, or the model would not look at its condition. What conditional tasks set otherwise
 than unconditional text is in `conditional_settings()`; rates and averages are chosen by the length
 of the run.
+
+Measured on PyTorch with 5 epochs (465 steps) in place of 8: 92.5 % exact, 0 % with another number's
+condition. One core computed 25 s for the encoder, 180 s for the steps, 14 s for the texts.
 """
 
 import argparse

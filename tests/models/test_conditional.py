@@ -41,7 +41,7 @@ def test_conditional_settings_are_those_of_the_published_conditional_tasks():
     settings = conditional_settings()
     assert settings["objective"].decode_corruption.noise_scale == 1.0
     assert settings["label_drop_probability"] == 0.1
-    assert settings["sampler"].needs_noise is False and settings["guidance_scale"] > 1
+    assert settings["sampler"].needs_noise is False and settings["guidance_scale"] == 1.0
 
 
 def test_reading_back_counts_end_tokens_and_is_not_cut_by_a_condition(monkeypatch):
