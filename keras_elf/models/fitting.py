@@ -39,7 +39,7 @@ class Fitting(KeptState):
                 checked as data in memory are. Text and ids in memory are shuffled each epoch into
                 batches of one size; rows that fill no batch wait for the next epoch.
             batch_size: int. Rows a step, for `x` in memory. Defaults to a power of two near
-                the root of the number of rows, from 32 to 128.
+                half the root of the number of rows, from 32 to 128.
             validation_data: in the forms of `x`. Evaluated as `evaluate` does: with the averaged
                 weights, once at least half of them comes from training steps. What was
                 validated is what `get_weights` gives and Keras's callbacks keep and restore.

@@ -54,7 +54,7 @@ def settings_for_run(total_steps, batch_size):
 
 
 def default_batch_size(num_rows):
-    """A power of two near the root of `num_rows`, from 32 to 128, and no more than the rows.
+    """A power of two near half the root of `num_rows`, from 32 to 128, no more than the rows.
 
     Few rows in large batches make runs of a handful of steps; see `settings_for_run`.
 
@@ -65,7 +65,7 @@ def default_batch_size(num_rows):
         int.
     """
     num_rows = checks.integer("num_rows", num_rows, minimum=1)
-    nearest = 2 ** round(math.log2(num_rows) / 2)
+    nearest = 2 ** max(0, round(math.log2(num_rows) / 2 - 1))
     return min(num_rows, max(32, min(128, nearest)))
 
 

@@ -78,7 +78,7 @@ def test_a_later_run_counts_from_its_own_first_step():
 
 
 @pytest.mark.parametrize(
-    ("rows", "size"), [(1, 1), (20, 20), (300, 32), (3000, 64), (10_000, 128), (10**7, 128)]
+    ("rows", "size"), [(1, 1), (20, 20), (300, 32), (3000, 32), (10_000, 64), (10**7, 128)]
 )
 def test_default_batches(rows, size):
     assert default_batch_size(rows) == size
