@@ -8,16 +8,20 @@ of them the training set does not hold. `compile()` chooses rates and averages b
 run. Beside it stands the accuracy of reading clean latents of held-out sentences: a latent space
 that cannot be read back writes nothing.
 
-Measured on PyTorch, 368 steps, 100 samples, one seed, by `unmasked_weight` of `pretrain`:
+Measured on PyTorch, 744 steps of 32 rows, one seed; "read back" is the share of the tokens of
+held-out sentences:
 
-| weight | grammatical | tokens of held-out sentences read back |
-| --- | --- | --- |
-| 0.3 (default) | 91 % | 98 % |
-| 0.0 | 99 % | 45 % |
+| width of the latents | epochs of the encoder | sampled texts | grammatical | read back |
+| --- | --- | --- | --- | --- |
+| 64 | 10 | 400 | 94 % | 96 % |
+| 64, `num_steps=64` in `generate` | 10 | 300 | 96 % | 96 % |
+| 128 | 8 | 300 | 93 % | 99.6 % |
 
-Without it the encoder keeps the part of speech and blurs which noun it was: easier to write, but
-not what the text says. One core computed 26 s for the encoder, 142 s for the steps, 8 s for the
-samples.
+With 368 steps of 64 rows and a width of 64, 91 % of 100 texts were grammatical. With
+`unmasked_weight=0.0` of `pretrain` 99 % were, but the encoder then keeps the part of speech and
+blurs which noun it was: easier to write, but not what the text says.
+
+The first row took 27 s of one core for the encoder, 193 s for the steps, 25 s for 400 samples.
 """
 
 import argparse
@@ -41,13 +45,14 @@ def main(arguments=None):
     parser.add_argument("--encoder-epochs", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of everything but the sentences")
     options = parser.parse_args(arguments)
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(options.seed)
     if keras.backend.backend() == "torch":
         import torch
 
         torch.set_flush_denormal(True)
-    start = time.time()
+    start = time.process_time()
 
     grammar = TemplateGrammar()
     train, held_out = grammar.split(options.sentences, 200, seed=0)
@@ -56,8 +61,13 @@ def main(arguments=None):
     preprocessor = keras_elf.ELFPreprocessor(tokenizer, LENGTH, pad_with="end")
     size = tokenizer.vocabulary_size()
     encoder = TransformerEncoder(size, LATENT, depth=2)
-    rows = dict(preprocessor(train))
-    statistics = pretrain(encoder, rows, epochs=options.encoder_epochs, verbose=2)
+    statistics = pretrain(
+        encoder,
+        dict(preprocessor(train)),
+        epochs=options.encoder_epochs,
+        seed=options.seed,
+        verbose=2,
+    )
     backbone = keras_elf.ELFBackbone(
         vocabulary_size=size,
         latent_dim=LATENT,
@@ -72,7 +82,7 @@ def main(arguments=None):
         preprocessor,
         latent_mean=statistics["latent_mean"],
         latent_std=statistics["latent_std"],
-        seed=0,
+        seed=options.seed,
     )
     elf.compile()
     elf.fit(train, epochs=options.epochs, verbose=2)
@@ -84,7 +94,8 @@ def main(arguments=None):
     print(*texts[:8], sep="\n")
     print(f"grammatical: {share:.1%} of {len(texts)}; of {len(new)} new ones {share_new:.1%}")
     print(f"tokens read back from clean latents: {read:.1%}")
-    print(f"{time.time() - start:.0f} s")
+    print(f"{time.process_time() - start:.0f} s of one core, compilation included")
+    return {"grammatical": share, "grammatical and new": share_new, "read back": read}
 
 
 if __name__ == "__main__":
