@@ -1,5 +1,6 @@
 """Parts that know their own settings: saved, loaded and told apart without extra code."""
 
+import copy
 import inspect
 
 import keras
@@ -80,6 +81,27 @@ def signature(value):
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic)):
         return type(value), value
     return _Same(value)
+
+
+def snapshot(value):
+    """A copy of a Configurable that later changes of the original do not reach.
+
+    Its attributes are copied, with the lists, dicts and arrays in them; layers, functions and
+    other objects are shared.
+    """
+    copied = copy.copy(value)
+    vars(copied).update({name: _copied(item) for name, item in vars(value).items()})
+    return copied
+
+
+def _copied(value):
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_copied(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return snapshot(value) if isinstance(value, Configurable) else value
 
 
 class _Same:

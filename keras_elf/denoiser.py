@@ -1,6 +1,7 @@
 """The contract between a network and everything that trains it, samples from it or saves it."""
 
 import inspect
+import numbers
 
 import keras
 from keras import ops
@@ -43,8 +44,9 @@ class Denoiser:
             scale. Without it no guided target is made in training, and guidance while
             sampling costs a second prediction. Defaults to `False`.
         signals: dict from the name of a further value, one a row, such as `"label"`, to the
-            value that means "none". Such networks take `signals=` in `hidden_states`.
-            Defaults to `{}`.
+            value that means "none". Such networks take `signals=` in `hidden_states`, and may
+            have a method `check_signals(values)` that raises `ValueError` for a dict of NumPy
+            arrays with a value out of range. Defaults to `{}`.
         denoising_head: callable, `(batch, length, width) -> (batch, length, latent_dim)`.
         unembedding: callable, `(batch, length, width) -> (batch, length, vocabulary_size)`
             logits. Where it has a method `most_likely`, ids are read through that.
@@ -106,6 +108,19 @@ def signals(network):
     return dict(getattr(network, "signals", None) or {})
 
 
+def check_signals(network, values):
+    """Raise `ValueError` for values that `network` refuses, where it has `check_signals`.
+
+    Inside a compiled step nobody can look at them any more.
+
+    Args:
+        values: dict from names in the network's `signals` to NumPy arrays `(rows,)`.
+    """
+    check = getattr(network, "check_signals", None)
+    if check is not None and values:
+        check(values)
+
+
 def hidden_states(
     network, z, t, self_condition, guidance_scale, decode=0.0, signals=None, training=False
 ):
@@ -150,8 +165,16 @@ def check_names(network):
         )
     for part in ("latent_dim", "vocabulary_size"):
         value = getattr(network, part)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"`{part}` of {name} must be a whole number >= 1. Received: {value!r}")
+    extra = getattr(network, "signals", None) or {}
+    if not isinstance(extra, dict) or not all(
+        empty is None or isinstance(empty, numbers.Real) for empty in extra.values()
+    ):
+        raise ValueError(
+            f"`signals` of {name} must be a dict from names to the numbers that mean none. "
+            f"Received: {extra!r:.100}"
+        )
     for part in ("hidden_states", "denoising_head", "unembedding"):
         if not callable(getattr(network, part)):
             raise ValueError(f"`{part}` of {name} must be callable")
@@ -216,6 +239,7 @@ def _outputs(network, z, t, self_condition):
     given = {
         name: ops.full((z.shape[0],), empty, "int32" if isinstance(empty, int) else "float32")
         for name, empty in signals(network).items()
+        if empty is not None
     }
     hidden = hidden_states(network, z, t, self_condition, t, t, given)
     return hidden, network.denoising_head(hidden), network.unembedding(hidden)

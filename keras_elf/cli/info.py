@@ -16,8 +16,10 @@ def main(arguments=None):
         epilog="examples:\n  keras-elf info\n  keras-elf info elf_b_owt --json",
     )
     parser.add_argument("preset", nargs="?", help="name or directory; without it a list")
+    parser.add_argument("--preset", dest="named", help="the same, as the other commands take it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
+    options.preset = options.named if options.preset is None else options.preset
     facts = _all() if options.preset is None else _one(options.preset)
     if options.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))

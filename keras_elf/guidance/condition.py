@@ -26,7 +26,9 @@ class ConditionGuidance(Guidance):
 
     def without(self, inputs):
         empty = {
-            name: ops.zeros_like(value) + ops.cast(inputs.empty_signals[name], value.dtype)
+            name: value
+            if inputs.empty_signals[name] is None
+            else ops.zeros_like(value) + ops.cast(inputs.empty_signals[name], value.dtype)
             for name, value in inputs.signals.items()
         }
         return inputs._replace(

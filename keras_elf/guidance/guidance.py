@@ -98,6 +98,14 @@ class Guidance(Configurable):
             return False
         return callable(self.scale) or bool(np.any(np.asarray(self.scale) != 1.0))
 
+    def check_rows(self, total):
+        """Raise `ValueError` unless a scale a row has `total` numbers."""
+        if not callable(self.scale) and np.ndim(self.scale) and len(self.scale) != total:
+            raise ValueError(
+                f"`scale` of {type(self).__name__} has {len(self.scale)} numbers, one a text, but "
+                f"there are {total} texts"
+            )
+
     def rows(self, samples):
         """The scale of these samples: a number, `(rows,)` or `None` for a function of t."""
         if callable(self.scale):

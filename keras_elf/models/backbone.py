@@ -213,6 +213,15 @@ class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.mo
         """Dict from the name of each extra value, such as `"label"`, to the value for none."""
         return self.context_prefix.signals.extra()
 
+    def check_signals(self, values):
+        """Raise `ValueError` for extra values that their signals refuse.
+
+        Args:
+            values: dict from names in `signals` to NumPy arrays `(rows,)`.
+        """
+        for name, value in values.items():
+            self.context_prefix.signals[name].rows(value)
+
     def hidden_states(
         self,
         z,

@@ -81,6 +81,11 @@ class Compiling:
         Averaged weights become the model's own first. The model is compiled anew: the
         optimizer's state belonged to the layers that were replaced.
         """
+        if not hasattr(self.backbone, "check_quantization"):
+            raise ValueError(
+                "Only an ELFBackbone can be quantised through its generator. Received: "
+                f"{type(self.backbone).__name__}; its own layers have `quantize`"
+            )
         self.backbone.check_quantization(mode, **kwargs)
         adopt_averages(self)
         self.backbone.quantize(mode, **kwargs)

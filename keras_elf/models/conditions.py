@@ -72,6 +72,8 @@ def signal_rows(network, signals, total):
     Raises:
         ValueError: for names that the network does not know, and other numbers of rows.
     """
+    if signals is not None and not isinstance(signals, dict):
+        raise ValueError(f"`signals` must be a dict such as {{'label': 3}}. Received: {signals!r}")
     known, given = denoiser.signals(network), dict(signals or {})
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -80,6 +82,9 @@ def signal_rows(network, signals, total):
             f"{sorted(known) or 'none'}"
         )
     given = {name: np.asarray(value) for name, value in given.items()}
+    for name, value in given.items():
+        if value.dtype.kind not in "iufb":
+            raise ValueError(f"`signals[{name!r}]` must be numbers. Received: {value!r:.80}")
     if total is None:
         total = max([1, *(len(value) for value in given.values() if value.ndim)])
     for name, value in given.items():
@@ -88,9 +93,20 @@ def signal_rows(network, signals, total):
                 f"`signals[{name!r}]` must be a number or one a text, of which there are {total}. "
                 f"Received shape: {value.shape}"
             )
+    for name, value in given.items():
+        # In the wider of the two: a "none" of 0.5 must not become 0 beside whole numbers.
+        whole = isinstance(known[name], (int, type(None))) and value.dtype.kind in "iub"
+        given[name] = value.astype("int32" if whole else "float32")
+    missing = [name for name, empty in known.items() if empty is None and name not in given]
+    if missing:
+        raise ValueError(
+            f"`signals` must hold {missing}: the network has no value for none of them. Received: "
+            f"{sorted(given)}"
+        )
     full = {
         name: np.broadcast_to(given.get(name, empty), (total,)) for name, empty in known.items()
     }
+    denoiser.check_signals(network, full if given else {})
     return (full if given else {}), total
 
 

@@ -31,7 +31,8 @@ class Fitting(KeptState):
         """Train.
 
         Args:
-            x: text (list of str, dict of `"target"` and `"condition"`), token ids
+            x: text (list of str, dict of `"target"` and `"condition"`, and of what the network's
+                `signals` name, such as `"label"`), token ids
                 (lists, an int array `(rows, length)`, a dict of arrays), or any dataset that
                 Keras takes whose batches are dicts with `token_ids` and optionally
                 `is_cond`, `is_valid`, or tuples `(dict, None, sample_weight)`; a

@@ -58,7 +58,8 @@ class ELFGenerator(
             to the encoder that the backbone's unembedding is tied to.
         preprocessor: `ELFPreprocessor`, or `None` for a model on token ids.
         latent_mean, latent_std: floats. Standardisation of the latents. Default to `0.0`,
-            `0.2`.
+            `0.2`, which suit T5-small. For another encoder `keras_elf.encoders.pretrain` returns
+            them, and `keras_elf.encoders.latent_statistics` measures them.
         label_drop_probability: float. Share of training rows that lose their condition;
             `0.1` in published conditional models. Defaults to `0.0`.
         loss_on_padding: bool. Whether padding counts in the loss. Defaults to whether the
@@ -292,7 +293,11 @@ class ELFGenerator(
             value = x.get(name) if isinstance(x, dict) else None
             if value is not None:
                 value = _as_tensor(value)
-                signals[name] = ops.where(dropped, ops.cast(empty, value.dtype), value)
+                # In the wider of the two: 0.5 must not become 0 beside whole numbers.
+                value = ops.cast(value, _signal_dtype(empty, value))
+                if empty is not None:
+                    value = ops.where(dropped, ops.cast(empty, value.dtype), value)
+                signals[name] = value
         return signals
 
     def _draw(self, shape, training):
@@ -325,6 +330,13 @@ class ELFGenerator(
         full = {"token_ids": ids, "is_cond": is_cond, "is_valid": is_valid, "segments": segments}
         # Keras refuses a mixture of arrays and tensors, such as the masks just made.
         return {name: _as_tensor(value) for name, value in full.items()}
+
+
+def _signal_dtype(empty, value):
+    whole = isinstance(empty, (int, type(None))) and "int" in keras.backend.standardize_dtype(
+        value.dtype
+    )
+    return "int32" if whole else "float32"
 
 
 def _as_tensor(value):

@@ -3,6 +3,7 @@
 import contextlib
 
 import numpy as np
+from keras import ops
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -68,6 +69,8 @@ class TextWriter:
         """
         if callback is not None and not callable(callback):
             raise ValueError(f"`callback` must be callable. Received: {callback!r}")
+        for rule in config.guidance:
+            rule.check_rows(total)
         batch_size = BATCH_SIZE if batch_size is None else batch_size
         batch_size = min(checks.integer("batch_size", batch_size, minimum=1), total)
         noise, num_steps = SampleNoise(seed), config.num_steps
@@ -96,6 +99,7 @@ class TextWriter:
                     network_values,
                     _after_step(callback, advance),
                 )
+                _check_finite(z, config)
                 found = self.engine.decode(config, z, samples, given, network_values)
                 ids[start : start + batch_size] = found[: total - start]
         return ids
@@ -111,6 +115,16 @@ class TextWriter:
         encode = self._functions.get("encode", lambda: encoder.encode, encoder.variables)
         given = (rows[name] for name in ("token_ids", "is_cond", "is_valid"))
         return encode(*given, values=_values(values, encoder))
+
+
+def _check_finite(z, config):
+    if not bool(ops.convert_to_numpy(ops.all(ops.isfinite(z)))):
+        rules = [type(rule).__name__ for rule in config.guidance]
+        raise ValueError(
+            "The sampled latents are not finite, so no text can be read off them. Look at the "
+            "network's weights (a diverged training?), at the sampler "
+            f"{type(config.sampler).__name__} and at the guidance {rules}"
+        )
 
 
 def _parts(network, latent_encoder, objective, eager):

@@ -1,13 +1,11 @@
 """The sampling loop: Python over one compiled step, for any network and any sampler."""
 
-import copy
-
 import keras
 from keras import ops
 
 from keras_elf import denoiser, flow
 from keras_elf.compiled import CompiledFunctions
-from keras_elf.configurable import signature
+from keras_elf.configurable import signature, snapshot
 from keras_elf.guidance import DenoiserInputs, guided_prediction
 from keras_elf.samplers.sampler import Sampler
 from keras_elf.samplers.sampling_state import SamplingState
@@ -77,6 +75,7 @@ class SamplingEngine:
             z = flow.pin(z, condition, is_cond)
         given = condition, is_cond, dict(signals or {})
         state = sampler.init(z)
+        _check_state(sampler, "init", state, shape=(len(samples), *shape))
         scales = [rule.rows(samples) for rule in config.guidance]
         num_steps = len(grid) - 1
         for i in range(num_steps):
@@ -151,7 +150,7 @@ class SamplingEngine:
 
         def make():
             # A sampler that is changed later must not change what was compiled.
-            fixed = copy.copy(sampler)
+            fixed = snapshot(sampler)
             return self._stepping(fixed.last_step if own_last else fixed.step, rules, active)
 
         return self._functions.get(key, make, self.network.variables)
@@ -182,14 +181,36 @@ class SamplingEngine:
                 return z if condition is None else flow.pin(z, condition, is_cond)
 
             after = step(denoise, state, t, t_next, noise)
+            _check_state(step.__self__, step.__name__, after, state["z"].shape, state)
             return {**after, "z": pin(after["z"])}
 
         return stepping
 
 
+def _check_state(sampler, method, state, shape, before=None):
+    """Raise `ValueError` where a sampler returned no state; shapes are known while tracing."""
+    name = f"`{method}` of the sampler {type(sampler).__name__}"
+    if not isinstance(state, dict) or not {"z", "x_pred"} <= set(state):
+        found = sorted(state) if isinstance(state, dict) else type(state).__name__
+        raise ValueError(
+            f"{name} must return the state, a dict with 'z' and 'x_pred'. Received: {found}"
+        )
+    if before is not None and set(state) != set(before):
+        raise ValueError(
+            f"{name} must return a state with the entries {sorted(before)}. Received: "
+            f"{sorted(state)}"
+        )
+    for entry in ("z", "x_pred"):
+        if tuple(state[entry].shape) != tuple(shape):
+            raise ValueError(
+                f"{name} must keep the shape of {entry!r}, {tuple(shape)}. Received: "
+                f"{tuple(state[entry].shape)}"
+            )
+
+
 def _without_scale(rule):
     """A copy whose scale is an argument of the step, unless it is a function."""
-    rule = copy.copy(rule)
+    rule = snapshot(rule)
     if not callable(rule.scale):
         rule.scale = None
     return rule

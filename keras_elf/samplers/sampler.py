@@ -28,6 +28,9 @@ class Sampler(Configurable):
             predicted = denoise(state["z"], state["x_pred"], t)
             z = state["z"] + self.damping * (t_next - t) * predicted.velocity
             return {"z": z, "x_pred": predicted.clean}
+
+        def last_step(self, *args):
+            return super().step(*args)  # All the way, so that the run ends at the prediction.
     ```
 
     Args:

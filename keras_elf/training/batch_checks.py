@@ -1,8 +1,11 @@
 """The checks that data in memory get, for a single batch, on the host and in NumPy."""
 
+import functools
+
 import keras
 import numpy as np
 
+from keras_elf import denoiser
 from keras_elf.data import check_token_ids
 
 MASKS = ("is_cond", "is_valid", "segments")
@@ -18,24 +21,26 @@ class BatchCheck:
         vocabulary_size: int. Ids must lie in `[0, vocabulary_size)`.
         signals: names of further values, one a row, that the network takes.
         preprocessor: function from text, or lists of ids, to a dict of arrays; or `None`.
+        check_signals: function that raises `ValueError` for a dict of further values that the
+            network refuses; or `None`.
 
     Attributes:
         batches: int. How many were looked at.
         error: the last error raised, or `None`. TensorFlow hides errors of Python in its own.
     """
 
-    def __init__(self, vocabulary_size, signals=(), preprocessor=None):
+    def __init__(self, vocabulary_size, signals=(), preprocessor=None, check_signals=None):
         self.vocabulary_size, self.signals = vocabulary_size, tuple(signals)
+        self.check_signals = check_signals
         self.preprocessor = preprocessor
         self.batches, self.error = 0, None
 
     @classmethod
     def of(cls, model):
         """The check of an `ELFGenerator`'s batches."""
-        backbone = model.backbone
-        signals = getattr(backbone, "signals", None) or {}
-        names = signals if isinstance(signals, dict) else ()
-        return cls(backbone.vocabulary_size, names, model.preprocessor)
+        names = denoiser.signals(model.backbone)
+        check = functools.partial(denoiser.check_signals, model.backbone)
+        return cls(model.backbone.vocabulary_size, names, model.preprocessor, check)
 
     def __call__(self, batch, number=None):
         """The batch as a tuple.
@@ -70,6 +75,8 @@ class BatchCheck:
                 _check_shape(name, x[name], ids.shape, "that of token_ids")
             elif name in self.signals:
                 _check_shape(name, x[name], ids.shape[:1], "one value a row")
+        if self.check_signals is not None:
+            self.check_signals({name: on_host(x[name]) for name in self.signals if name in x})
         if weight is None:
             return (x,)
         return (x, None, check_weights(weight, ids.shape[0]))
@@ -93,7 +100,11 @@ class BatchCheck:
                 "This model has no preprocessor, so a batch must be token ids: an int array "
                 f"(rows, length) or a dict with 'token_ids'. Received: {_short(x)}"
             )
-        return dict(self.preprocessor(_python_text(x)))
+        values = {}
+        if isinstance(x, dict):
+            values = {name: _array(x[name]) for name in self.signals if name in x}
+            x = {name: value for name, value in x.items() if name not in values}
+        return {**self.preprocessor(_python_text(x)), **values}
 
     def _check_ids(self, ids):
         ids = on_host(ids)

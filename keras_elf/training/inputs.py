@@ -70,7 +70,9 @@ def to_rows(model, x):
     else:
         rows = dict(model.preprocessor(x))
     rows = complete_rows(model, rows)
-    return {**rows, **row_values(values, len(rows["token_ids"]))}
+    values = row_values(values, len(rows["token_ids"]))
+    denoiser.check_signals(model.backbone, values)
+    return {**rows, **values}
 
 
 def complete_rows(model, rows):

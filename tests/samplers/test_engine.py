@@ -141,3 +141,45 @@ def test_given_values_stand_in_for_the_weights():
     for variable, value in zip(model.variables, values, strict=True):
         variable.assign(value)
     np.testing.assert_allclose(run(engine, config, False), other, rtol=1e-5, atol=1e-5)
+
+
+def test_what_a_compiled_step_was_made_from_may_change_later():
+    """Also inside of a list that the sampler holds."""
+
+    class Weighted(SAMPLERS["ode"]):
+        def __init__(self, weights):
+            super().__init__()
+            self.weights = weights
+
+        def step(self, denoise, state, t, t_next, noise=None):
+            predicted = denoise(state["z"], state["x_pred"], t)
+            z = state["z"] + self.weights[0] * (t_next - t) * predicted.velocity
+            return {"z": z, "x_pred": predicted.clean}
+
+    engine, weights = SamplingEngine(network()), [1.0]
+    changed = Weighted(weights)
+    first = run(engine, SamplingConfig(sampler=changed), False)
+    weights[0] = 0.5
+    assert np.abs(run(engine, SamplingConfig(sampler=changed), False) - first).max() > 0.1
+    np.testing.assert_array_equal(
+        run(engine, SamplingConfig(sampler=Weighted([1.0])), False), first
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda state: None, "must return the state.*Received: NoneType"),
+        (lambda state: {"z": state["z"]}, r"'z' and 'x_pred'. Received: \['z'\]"),
+        (lambda state: {**state, "z": state["z"][:1]}, r"shape of 'z', \(2, 12, 16\).*\(1, 12"),
+        (lambda state: {**state, "more": state["z"]}, "with the entries"),
+    ],
+)
+def test_a_sampler_that_returns_no_state_is_named(broken, message):
+    class Broken(SAMPLERS["ode"]):
+        def step(self, denoise, state, t, t_next, noise=None):
+            return broken(super().step(denoise, state, t, t_next, noise))
+
+    engine = SamplingEngine(network(), eager=True)
+    with pytest.raises(ValueError, match="`step` of the sampler Broken .*" + message):
+        run(engine, SamplingConfig(sampler=Broken()), False)

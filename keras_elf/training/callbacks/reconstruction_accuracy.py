@@ -10,6 +10,10 @@ from keras_elf.training.callbacks.fit_callback import FitCallback
 ACCURACY = "reconstruction_accuracy"
 
 
+# A latent space off by less than this factor trains as well as any.
+MOST_SPREAD = 2.5
+
+
 @keras.saving.register_keras_serializable(package="keras_elf")
 class ReconstructionAccuracy(FitCallback):
     """Adds `reconstruction_accuracy` to the logs of each epoch.
@@ -38,6 +42,17 @@ class ReconstructionAccuracy(FitCallback):
 
     def before_fit(self, run):
         run.require(self, "reconstruct")
+        latents = run.model.encode(self.texts)
+        mean, spread = float(latents.mean()), float(latents.std())
+        if not (1 / MOST_SPREAD < spread < MOST_SPREAD and abs(mean) < MOST_SPREAD):
+            warnings.warn(
+                f"The latents have a mean of {mean:.2g} and a standard deviation of {spread:.2g}; "
+                "the noise is made for 0 and 1. Pass `latent_mean` and `latent_std` to "
+                "ELFGenerator: `keras_elf.encoders.pretrain` returns them, and "
+                "`keras_elf.encoders.latent_statistics(encoder, rows)` measures them.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         super().on_epoch_end(epoch, logs)
