@@ -9,6 +9,11 @@ import keras
 def is_known(serialized):
     """Whether a serialised object names a class that Keras or somebody here registered."""
     registered = serialized.get("registered_name") or serialized["class_name"]
+    if serialized["class_name"] == "function":
+        registered = serialized.get("config")  # Keras writes the name of a function there.
+        return isinstance(registered, str) and inspect.isfunction(
+            keras.saving.get_registered_object(registered)
+        )
     if not isinstance(registered, str):
         return False
     module = str(serialized.get("module"))
@@ -31,6 +36,11 @@ def _import_own(module):
 
 def where_to_find(serialized):
     """The end of a message: what to do about a class that nobody has registered."""
+    if serialized.get("class_name") == "function":
+        return (
+            f"Import the module that registers the function {serialized.get('config')!r} first "
+            "(keras.saving.register_keras_serializable), if you trust the preset"
+        )
     module = serialized.get("module")
     name = serialized.get("class_name")
     if module == "__main__":

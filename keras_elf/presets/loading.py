@@ -40,6 +40,10 @@ def load_model(asked, path, load_weights, options):
     if options.get("guidance") is not None:
         # Rules take the place of their short form.
         saved = {k: v for k, v in saved.items() if k not in _SCALES}
+    scales = {}
+    if saved.get("guidance") is not None:
+        # Scales take the place of those of the saved rules, as in `generate`.
+        scales = {name: options.pop(name) for name in _SCALES if name in options}
     config = {**saved, "backbone": network, **options}
     later = None
     if files and isinstance(config.get("encoder"), dict):
@@ -50,6 +54,8 @@ def load_model(asked, path, load_weights, options):
         if later is not None:
             stack.enter_context(later.left_unloaded())
         model = cls.from_config(config)
+        if scales:
+            model.sampling = model.sampling.updated(**scales)
         if hasattr(model.preprocessor, "load_preset_assets") and wants_preprocessor:
             model.preprocessor.load_preset_assets(path)
         denoiser.ensure_built(model.backbone)

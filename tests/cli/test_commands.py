@@ -131,4 +131,4 @@ def test_help_without_loading_a_backend():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert "keras-elf generate --preset elf_b_de_en --condition -" in done.stdout
-    assert "epochs=10 batch_size=64" in done.stdout and "from_scratch=false" in done.stdout
+    assert "epochs=null" in done.stdout and "from_scratch=false" in done.stdout

@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from keras_elf.encoders import LatentEncoder
+from keras_elf.training.run_setup import prepare_optimizer
 from tests.models import small
 from tests.presets.test_presets import averaged_model
 
@@ -74,7 +75,7 @@ def test_weights_file(model, tmp_path):
     # Averages start at weights that were loaded, not at those the optimizer was built with.
     other.compile(optimizer=small.muon())
     other.optimizer.build(other.trainable_variables)
-    other._start_averages()
+    prepare_optimizer(other, None, {})
     assert small.all_equal(small.averages(other), small.values(other.trainable_variables))
 
 

@@ -274,3 +274,22 @@ def test_threads_do_not_wait_for_each_other(tmp_path):
                 build(100)
     assert keras.layers.Layer.add_weight is add_weight
     assert keras.initializers.RandomNormal.__call__ is draw
+
+
+@keras.saving.register_keras_serializable(package="own_scales")
+def falling(t):
+    return 3.0 - t
+
+
+def test_a_registered_function_as_a_scale(tmp_path):
+    model = small.generator(guidance_scale=falling)
+    model.save_to_preset(tmp_path / "preset")
+    loaded = ELFGenerator.from_preset(tmp_path / "preset")
+    assert loaded.sampling.guidance[0].scale is falling
+
+
+def test_a_scale_takes_the_place_of_a_presets_rule(tmp_path):
+    rules = [ConditionGuidance(2.0, interval=(0.25, 0.5))]
+    small.generator(guidance=rules).save_to_preset(tmp_path / "preset")
+    (rule, *_) = ELFGenerator.from_preset(tmp_path / "preset", guidance_scale=4.0).sampling.guidance
+    assert (rule.scale, rule.interval) == (4.0, (0.25, 0.5))

@@ -50,7 +50,7 @@ def test_signal(message, make):
 
 
 CHECKS = {
-    testing.check_denoiser: "The network str lacks",
+    testing.check_denoiser: "The network must be a keras.Layer",
     testing.check_sampler: "`sampler` must be|must be one of",
     testing.check_guidance: "`rule` must be a keras_elf.guidance.Guidance. Received: 'elf'",
     testing.check_encoder: "`encoder` must be a keras_elf.encoders.TextEncoder",
