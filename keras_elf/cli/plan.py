@@ -86,7 +86,7 @@ class Plan:
     save_every_steps: int = 200
     sample_every_steps: int = 500
     num_samples: int = 4
-    num_steps: int = 32
+    num_steps: int = 64
 
     def __post_init__(self):
         if not self.data:
