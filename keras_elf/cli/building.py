@@ -128,7 +128,9 @@ def _for_text(plan, say, folder, verbose):
     from keras_elf.training import pretrain
 
     say(f"A tokenizer for {plan.data}")
-    tokenizer = keras_hub.models.T5Tokenizer(proto=_vocabulary(plan, folder / "tokenizer.model"))
+    tokenizer = keras_hub.models.T5Tokenizer(
+        proto=trained_vocabulary(plan, folder / "tokenizer.model")
+    )
     vocabulary_size = tokenizer.vocabulary_size()
     plan = _settled(plan, tokenizer, folder, say)
     alone, conditional = plan.packing == "lines", plan.condition_length is not None
@@ -220,7 +222,7 @@ def load(plan, preprocessor, spec=None, **kwargs):
     )
 
 
-def _vocabulary(plan, path):
+def trained_vocabulary(plan, path):
     """A SentencePiece model of the text, kept at a path."""
     from keras_elf import data
 

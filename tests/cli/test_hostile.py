@@ -73,7 +73,7 @@ MISTAKES = [
     ([*TRAIN, "verses.txt", "--seed", "1", "seed=2"], "`seed` is given twice"),
     (["train", "--data", "two.txt", "epochs=2", "--seed", "1", "epoch=3"], "'epochs'"),
     (["train", "--data", "one.txt", "--seed", "4294967296"], "`seed` must be a whole number in"),
-    (["train", "--data", "one.txt", "vocabulary_size=60"], "largest possible size"),
+    (["train", "--data", "one.txt", "tokenizer=unigram", "vocabulary_size=60"], "largest possible"),
     (["train", "--resume", "--output", ""], "no training to go on with"),
     (["generate", "--preset", "preset", "--guidance-scale", "2"], "--guidance-scale is on a"),
     (["generate", "--preset", "preset", "--condition", "\udcff"], "valid Unicode"),
@@ -149,13 +149,14 @@ def test_info_on_the_network_alone(place, capsys):
 
 
 def test_a_small_text_gets_the_pieces_that_it_has(place):
-    plan = make_plan(data="verses.txt")
     from keras_hub.models import T5Tokenizer
 
-    proto, conditional = building._vocabulary(plan)
-    assert 100 < T5Tokenizer(proto=proto).vocabulary_size() < 2048 and not conditional
+    plan = make_plan(data="verses.txt", tokenizer="unigram")
+    proto = building.trained_vocabulary(plan, pathlib.Path("small.model"))
+    assert 100 < T5Tokenizer(proto=proto).vocabulary_size() < 2048
+    plan = make_plan(data="verses.txt", tokenizer="unigram", vocabulary_size=2048)
     with pytest.raises(ValueError, match="largest possible size"):
-        building._vocabulary(make_plan(data="verses.txt", vocabulary_size=2048))
+        building.trained_vocabulary(plan, pathlib.Path("large.model"))
 
 
 def test_fields_of_the_pairs_to_evaluate_on(place):
