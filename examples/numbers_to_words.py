@@ -8,8 +8,8 @@ words: near 0 %, or the model would not look at its condition. What conditional 
 than unconditional text is in `conditional_settings()`; rates and averages are chosen by the length
 of the run.
 
-Measured on PyTorch with 5 epochs (465 steps) in place of 8: 92.5 % exact, 0 % with another number's
-condition. One core computed 25 s for the encoder, 180 s for the steps, 14 s for the texts.
+Measured on PyTorch, 8 epochs of 93 steps: 98.5 % exact, 0.0 % with another number's condition,
+99.8 % of the tokens of held-out words read back; 310 s of one core.
 """
 
 import argparse

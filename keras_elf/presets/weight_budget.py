@@ -50,7 +50,8 @@ class _Budget:
         self.path, self.limit, self.held, self.made = path, limit, held, 0
 
     def count(self, shape):
-        self.made += math.prod(shape if isinstance(shape, (tuple, list)) else (shape,))
+        # TensorFlow's layers may give a TensorShape.
+        self.made += math.prod(shape if hasattr(shape, "__iter__") else (shape,))
         if self.made > self.limit:
             raise ValueError(
                 f"The preset {self.path!r} is refused: its configuration asks for more than "

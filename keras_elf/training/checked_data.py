@@ -124,8 +124,13 @@ def _checked_loader(check, loader):
 def _checked_tf(check, dataset):
     import tensorflow as tf
 
+    def is_nothing(tensor):
+        # An empty Optional is how TensorFlow carries a None beside weights.
+        return tensor is None or isinstance(tensor, tf.experimental.Optional)
+
     specs = tf.nest.flatten(dataset.element_spec)
-    if not all(isinstance(spec, (tf.TensorSpec, tf.NoneTensorSpec)) for spec in specs):
+    kinds = (tf.TensorSpec, tf.NoneTensorSpec, tf.OptionalSpec)
+    if not all(isinstance(spec, kinds) for spec in specs):
         raise ValueError(
             "`x` must be a tf.data.Dataset of dense tensors: pad the rows to one length. "
             f"Received: {dataset.element_spec}"
@@ -140,14 +145,14 @@ def _checked_tf(check, dataset):
 
         def on_host(number, *arrays):
             arrays = iter(arrays)
-            found = [None if tensor is None else next(arrays) for tensor in flat]
+            found = [None if is_nothing(tensor) else next(arrays) for tensor in flat]
             check(tf.nest.pack_sequence_as(batch, found), number)
             return True
 
-        tensors = [tensor for tensor in flat if tensor is not None]
+        tensors = [tensor for tensor in flat if not is_nothing(tensor)]
         done = tf.numpy_function(on_host, [number, *tensors], tf.bool)
         with tf.control_dependencies([done]):
-            same = [None if tensor is None else tf.identity(tensor) for tensor in flat]
+            same = [t if is_nothing(t) else tf.identity(t) for t in flat]
         return tf.nest.pack_sequence_as(batch, same)
 
     looked_at = dataset.enumerate().map(look)
