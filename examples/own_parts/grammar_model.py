@@ -65,7 +65,10 @@ def train(elf, texts=SENTENCES, epochs=8, quick=False):
     """`compile()` and `fit`, all their settings left to the library; `quick` is six steps."""
     elf.compile()
     return elf.fit(
-        texts, verbose=2, **({"steps_per_epoch": 3, "epochs": 2} if quick else {"epochs": epochs})
+        texts,
+        batch_size=64,
+        verbose=2,
+        **({"steps_per_epoch": 3, "epochs": 2} if quick else {"epochs": epochs}),
     )
 
 
