@@ -44,6 +44,9 @@ def test_many_look_at_once_and_none_while_one_exchanges():
     late, other = Thread(turns.looking()), Thread(turns.exchanging())
     assert not late.inside.wait(0.1) and not other.inside.wait(0.1)
     exchange.end()
+    # Either may be first, and the other then waits for its end.
+    for thread in (late, other):
+        thread.leave.set()
     for thread in (late, other):
         thread.end()
 
