@@ -37,7 +37,8 @@ def import_checkpoint(
     """Convert a checkpoint of the public ELF code into a Keras preset directory.
 
     The file is read as arrays, nothing of it is executed, and the framework that wrote it is
-    not needed (orbax directories need the extra "orbax"). Names and shapes must fit exactly.
+    not needed (orbax directories need the extra "orbax", msgpack files "flax"). Names and
+    shapes must fit exactly.
     The preset is loaded again and compared before it appears under its name; it holds a
     `manifest.json` with where it came from.
 

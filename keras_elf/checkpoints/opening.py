@@ -21,9 +21,10 @@ _OTHERS = [
 def open_checkpoint(path):
     """Open a checkpoint of the public ELF code without reading its arrays.
 
-    The format is told from the content, never from the name. Nothing in the file is executed,
-    the framework that wrote it is not needed, and a file made to do harm is refused
-    within bounded memory and time.
+    The format is told from the content, never from the name. Nothing in the file is executed, and
+    the framework that wrote it is not needed. Torch and msgpack files made to do harm are refused
+    within bounded memory; an orbax directory is read by TensorStore, which believes the sizes
+    that its index gives, so open those only of people you trust.
 
     Args:
         path: str or path. A file of `torch.save`, a msgpack file of flax, a directory of orbax, or
@@ -36,7 +37,7 @@ def open_checkpoint(path):
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
-        ImportError: if an orbax checkpoint needs zstd (extra `orbax`).
+        ImportError: if TensorStore or msgpack is missing; the extra that has it is named.
         ValueError: if it is not such a checkpoint, or damaged.
     """
     path = pathlib.Path(path).expanduser()

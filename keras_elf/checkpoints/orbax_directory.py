@@ -1,17 +1,17 @@
-"""Reads the checkpoint directories of orbax without orbax, TensorStore or JAX."""
+"""Reads the checkpoint directories of orbax by TensorStore, without orbax, flax or JAX."""
 
-import os
+import functools
+import json
 import pathlib
 
+import numpy as np
+
 from keras_elf.checkpoints import flax_tree
-from keras_elf.checkpoints.ocdbt import Place, read_keys
-from keras_elf.checkpoints.reading import contained, damaged, file_size, read_bytes, shown
-from keras_elf.checkpoints.released import ReleasedCheckpoint
-from keras_elf.checkpoints.zarr_array import array_reference, read_json
+from keras_elf.checkpoints.reading import DTYPES, contained, damaged, file_size, shown
+from keras_elf.checkpoints.released import ArrayReference, ReleasedCheckpoint
 
 # ELF-L with optimizer state writes about 2 MB.
 _MAX_METADATA_BYTES = 8 * 2**20
-_MAX_FILES = 200_000
 
 
 def is_orbax(path):
@@ -33,66 +33,114 @@ def open_orbax(path):
 
     Returns:
         A `ReleasedCheckpoint` of format `"orbax"`. Opening reads the index; each `read()`
-        reads the bytes of that one array into an array of its own.
+        reads that one array.
 
     Raises:
-        ImportError: if zstd is not installed (extra `orbax`).
-        ValueError: if the directory is anything else than such a checkpoint, or refers to
-            anything outside of itself.
+        ImportError: if `tensorstore` is not installed (extra `orbax`).
+        ValueError: if the directory is anything else than such a checkpoint.
     """
-    path = pathlib.Path(path)
-    if (path / "manifest.ocdbt").is_symlink() or (path / "manifest.ocdbt").exists():
-        keys = read_keys(path)
-    else:
-        keys = _files(path)
+    store = _Store(pathlib.Path(path))
     state = {}
-    for names in _names(path, keys):
+    for names in store.names():
         _insert(path, state, names, ".".join(names))
     trees = flax_tree.weights_of(path, state, lambda value: isinstance(value, str))
+    # All are asked for before the first is waited for.
+    opened = {kind: {k: store.open(v) for k, v in tree.items()} for kind, tree in trees.items()}
+    step = state.get("step")
     return ReleasedCheckpoint(
         path=path,
         format="orbax",
-        step=_step(path, keys, state.get("step")),
+        step=store.step(step) if isinstance(step, str) else None,
         weights={
-            kind: {name: array_reference(path, keys, stored) for name, stored in tree.items()}
-            for kind, tree in trees.items()
+            kind: {name: store.reference(name, future) for name, future in tree.items()}
+            for kind, tree in opened.items()
         },
     )
 
 
-def _names(path, keys):
-    """Where each array belongs in the tree: tuples of str."""
-    if (path / "_METADATA").is_symlink() or (path / "_METADATA").exists():
-        yield from _listed_names(path)
-        return
-    # Older checkpoints have no list. Names in flax have no dots.
-    for key in keys:
-        if key.endswith("/.zarray"):
-            yield tuple(key[: -len("/.zarray")].split("."))
+class _Store:
+    """The arrays of a directory, by the names under which they are stored."""
+
+    def __init__(self, path):
+        try:
+            import tensorstore
+        except ImportError:
+            raise ImportError(
+                'Reading an orbax checkpoint needs TensorStore: `pip install "keras-elf[orbax]"`. '
+                "The msgpack and torch files of the same weights do not."
+            ) from None
+        self.path, self._tensorstore = path, tensorstore
+        base = {"driver": "file", "path": f"{path.resolve()}/"}
+        database = contained(path, "manifest.ocdbt").exists()
+        self._where = {"driver": "ocdbt", "base": base} if database else base
+
+    def names(self):
+        """Where each array belongs in the tree: tuples of str."""
+        if contained(self.path, "_METADATA").exists():
+            yield from _listed_names(self.path)
+            return
+        # Older checkpoints have no list. Names in flax have no dots.
+        keys = self._result(self._tensorstore.KvStore.open(self._where))
+        for key in self._result(keys.list()):
+            name, _, file = key.decode("utf-8", "replace").rpartition("/")
+            if file == ".zarray":
+                yield tuple(name.split("."))
+
+    def open(self, name):
+        """A future of the array `name`. A part that is missing is an error, no zeros."""
+        inside = self._where.get("path", "") + f"{name}/"
+        return self._tensorstore.open(
+            {
+                "driver": "zarr",
+                "kvstore": {**self._where, "path": inside},
+                "fill_missing_data_reads": False,
+            },
+            read=True,
+            open=True,
+        )
+
+    def reference(self, name, future):
+        array = self._result(future)
+        dtype = DTYPES.get(array.dtype.name)
+        if dtype is None:
+            raise damaged(self.path, f"{shown(name)} has the type {shown(array.dtype.name)}")
+        read = functools.partial(self._read, array)
+        return ArrayReference(shape=tuple(array.shape), dtype=dtype, read=read)
+
+    def step(self, name):
+        step = np.asarray(self._read(self._result(self.open(name))))
+        return int(step) if step.shape == () and step.dtype.kind in "iu" and step >= 0 else None
+
+    def _read(self, array):
+        return np.array(self._result(array.read()))
+
+    def _result(self, future):
+        try:
+            return future.result()
+        except (ValueError, OSError, NotImplementedError) as error:
+            # What follows the first line are TensorStore's own settings.
+            reason = str(error).splitlines()[0].split(" [")[0][:200]
+            raise damaged(self.path, f"TensorStore says {reason!r}") from None
 
 
 def _listed_names(path):
     file = contained(path, "_METADATA")
-    size = file_size(file)
-    if size > _MAX_METADATA_BYTES:
-        raise damaged(path, f"its _METADATA is {size:,} bytes long")
-    metadata = read_json(path, read_bytes(file, 0, size))
-    if metadata.get("use_zarr3"):
-        raise damaged(path, "its arrays are in zarr's third format, which the public code is not")
-    tree = metadata.get("tree_metadata")
-    if not isinstance(tree, dict):
-        raise damaged(path, "its _METADATA lists no arrays")
-    for entry in tree.values():
-        names = entry.get("key_metadata") if isinstance(entry, dict) else None
-        value = entry.get("value_metadata") if isinstance(entry, dict) else None
-        if not isinstance(names, list) or not names or not isinstance(value, dict):
-            raise damaged(path, "an entry of its _METADATA names no array")
-        names = tuple(name.get("key") if isinstance(name, dict) else None for name in names)
-        if not all(isinstance(name, str) for name in names):
-            raise damaged(path, "an entry of its _METADATA has a name that is no text")
-        # Empty places in the optimizer's state are listed, and nothing is stored for them.
-        if not value.get("skip_deserialize"):
-            yield names
+    if file_size(file) > _MAX_METADATA_BYTES:
+        raise damaged(path, f"its _METADATA is {file_size(file):,} bytes long")
+    try:
+        metadata = json.loads(file.read_bytes())
+        entries = list(metadata["tree_metadata"].values())
+        for entry in entries:
+            names = tuple(part["key"] for part in entry["key_metadata"])
+            if not names or not all(isinstance(name, str) for name in names):
+                raise damaged(path, "an entry of its _METADATA has a name that is no text")
+            # Empty places in the optimizer's state are listed, and nothing is stored for them.
+            if not entry["value_metadata"].get("skip_deserialize"):
+                yield names
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
+        raise damaged(path, f"its _METADATA lists no arrays ({type(error).__name__})") from None
+    except json.JSONDecodeError as error:
+        raise damaged(path, f"its _METADATA is not valid JSON ({error})") from None
 
 
 def _insert(path, state, names, stored):
@@ -105,34 +153,3 @@ def _insert(path, state, names, stored):
     if last in state:
         raise damaged(path, f"it lists {shown(stored)} twice")
     state[last] = stored
-
-
-def _step(path, keys, stored):
-    if not isinstance(stored, str):
-        return None
-    step = array_reference(path, keys, stored)
-    if step.shape != () or step.dtype.kind not in "iu":
-        return None
-    step = int(step.read())
-    return step if step >= 0 else None
-
-
-def _files(path):
-    """The key table of the layout with one zarr directory an array."""
-    keys = {}
-    for directory in _entries(path):
-        if not directory.is_dir(follow_symlinks=False):
-            continue
-        for file in _entries(directory.path):
-            key = f"{directory.name}/{file.name}"
-            target = contained(path, key)
-            if target.is_file():
-                keys[key] = Place(target, 0, file_size(target))
-            if len(keys) > _MAX_FILES:
-                raise damaged(path, "it has more files than any checkpoint needs")
-    return keys
-
-
-def _entries(path):
-    with os.scandir(path) as entries:
-        return sorted(entries, key=lambda entry: entry.name)

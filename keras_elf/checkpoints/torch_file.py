@@ -2,14 +2,22 @@
 
 import functools
 import pathlib
+import struct
+import zipfile
 import zlib
 
 import numpy as np
 
 from keras_elf.checkpoints.inert_pickle import MAX_PICKLE_BYTES, Tensor, load
-from keras_elf.checkpoints.reading import damaged, nbytes, read_array, read_bytes, shown
+from keras_elf.checkpoints.reading import (
+    damaged,
+    file_size,
+    nbytes,
+    read_array,
+    read_bytes,
+    shown,
+)
 from keras_elf.checkpoints.released import ArrayReference, ReleasedCheckpoint
-from keras_elf.checkpoints.stored_zip import stored_entries
 
 # What `torch.compile` and `DistributedDataParallel` put before every name.
 _WRAPPERS = ("_orig_mod.", "module.")
@@ -54,22 +62,50 @@ def open_torch_file(path):
 
 def _content(path):
     """What the archive's pickle describes, and where the archive's entries lie."""
-    entries = stored_entries(path)
-    stem = next((name[: -len("data.pkl")] for name in entries if name.endswith("/data.pkl")), None)
-    if stem is None or not all(name.startswith(stem) for name in entries):
-        raise damaged(path, "the archive was not written by torch.save (it has no data.pkl)")
-    entries = {name[len(stem) :]: place for name, place in entries.items()}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        UnicodeDecodeError,
+        struct.error,
+    ) as error:
+        raise damaged(path, f"the archive is broken ({error})") from None
+    entries = _entries(path, infos)
     offset, size, checksum = entries["data.pkl"]
     if size > MAX_PICKLE_BYTES:
         raise damaged(path, f"its pickle is {size:,} bytes long, no state dict needs that")
-    order = entries.get("byteorder")
-    if order is not None and (order[1] != 6 or read_bytes(path, *order[:2]) != b"little"):
-        raise damaged(path, "it was written on a big-endian machine")
     data = read_bytes(path, offset, size)
     # Zero where the writer was told to store none.
     if checksum and zlib.crc32(data) != checksum:
         raise damaged(path, "its pickle does not match its checksum")
+    order = entries.get("byteorder")
+    if order is not None and read_bytes(path, order[0], min(order[1], 6)) != b"little":
+        raise damaged(path, "it was written on a big-endian machine")
     return load(path, data), entries
+
+
+def _entries(path, infos):
+    """Where the entries lie: dict of name -> (offset, size, CRC-32).
+
+    Entries are stored and not compressed, so that no file unpacks to more than its own size.
+    """
+    names = [info.filename for info in infos]
+    stem = next((name[: -len("data.pkl")] for name in names if name.endswith("/data.pkl")), None)
+    if stem is None or not all(name.startswith(stem) for name in names):
+        raise damaged(path, "the archive was not written by torch.save (it has no data.pkl)")
+    entries, total = {}, file_size(path)
+    for info in infos:
+        name, header = info.filename, info.header_offset
+        if info.compress_type or info.flag_bits & 1 or info.file_size != info.compress_size:
+            raise damaged(path, f"the entry {shown(name)} is compressed or encrypted")
+        # The entry's own header says where its bytes begin: 30 bytes, its name, extra fields.
+        if header + 30 + info.file_size > total:
+            raise damaged(path, f"the entry {shown(name)} lies outside of the archive")
+        lengths = struct.unpack("<2H", read_bytes(path, header + 26, 4))
+        entries[name[len(stem) :]] = (header + 30 + sum(lengths), info.file_size, info.CRC)
+    return entries
 
 
 def _weights(path, entries, tree):

@@ -180,47 +180,17 @@ TENSORS = {
 DATA = "archive/data/0"
 WIDE = {"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF}
 LONG = struct.pack("<2H2Q", 1, 16, 2**62, 2**62)
-END_64 = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 0, 0, 0, 0, 2**40, 2**40, 2**50, 2**60)
-END_64 += struct.pack("<4sLQL", b"PK\6\7", 0, 0, 1) + struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7)
+CLOSED, OUTSIDE = "compressed or encrypted", "outside of the archive"
 ARCHIVES = {
-    "deflated": zipped("is compressed", local={DATA: {"method": 8}}, central={DATA: {"method": 8}}),
-    "deflated_in_secret": zipped("disagrees", local={DATA: {"method": 8}}),
-    "bomb_by_sizes": zipped("two sizes", central={DATA: {"size": 2**31}}),
-    "encrypted": zipped("is encrypted", central={DATA: {"flags": 1}}),
-    "parent": zipped("could leave the archive", {"../../x": bytes(16)}),
-    "absolute": zipped("could leave", central={DATA: {"name": "/etc/passwd"}}),
-    "backslash": zipped("could leave", {"..\\x": bytes(16)}),
-    "drive": zipped("could leave", {"C:x": bytes(16)}),
-    "nul": zipped("could leave", {"a\0b": bytes(16)}),
-    "duplicates": zipped(
-        "two entries", {"0": b"", "1": b""}, central={"archive/data/1": {"name": DATA}}
-    ),
-    "overlapping": zipped(
-        "overlaps another",
-        {str(i): bytes(16) for i in range(9)},
-        central={
-            f"archive/data/{i}": {"offset": 300, "name": f"archive/data/{i}"} for i in range(9)
-        },
-    ),
-    "other_name_inside": zipped("disagrees", local={DATA: {"name": "archive/data/x"}}),
-    "longer_than_the_file": zipped("longer than", central={DATA: {"size": 10**6, "packed": 10**6}}),
-    "outside_of_the_file": zipped("gap", central={DATA: {"offset": 2**31}}),
-    "zip64_without_sizes": zipped("lacks its zip64", central={DATA: WIDE}),
-    "zip64_cut": zipped("lacks its zip64", central={DATA: WIDE | {"extra": LONG[:12]}}),
-    "zip64_lie": zipped("longer than", central={DATA: WIDE | {"extra": LONG}}),
-    "zip64_end_lie": zipped("broken zip64", tail=END_64),
-    "count_too_large": zipped("do not add up", end={"count": 65535}),
-    "count_too_small": zipped("bytes left over", end={"count": 1}),
-    "directory_elsewhere": zipped("do not add up", end={"offset": 7}),
-    "directory_too_long": zipped("do not add up", end={"size": 2**31}),
-    "hidden_bytes": zipped("belong to no entry", gap=bytes(1000)),
-    "bytes_after": zipped("no end record", tail=bytes(7)),
-    "huge_directory": zipped(
-        "do not add up",
-        central={DATA: {"extra": bytes(65535)}},
-        entries={"0": bytes(16)} | {str(i): b"" for i in range(1, 2)},
-        end={"size": 17 * 2**20},
-    ),
+    "deflated": zipped(CLOSED, local={DATA: {"method": 8}}, central={DATA: {"method": 8}}),
+    "bomb_by_sizes": zipped(CLOSED, central={DATA: {"size": 2**31}}),
+    "encrypted": zipped(CLOSED, central={DATA: {"flags": 1}}),
+    "absolute": zipped("not written by torch.save", central={DATA: {"name": "/etc/passwd"}}),
+    "longer_than_the_file": zipped(OUTSIDE, central={DATA: {"size": 2**31, "packed": 2**31}}),
+    "outside_of_the_file": zipped(OUTSIDE, central={DATA: {"offset": 2**31}}),
+    "zip64_lie": zipped(OUTSIDE, central={DATA: WIDE | {"extra": LONG}}),
+    "zip64_cut": zipped("is broken", central={DATA: WIDE | {"extra": LONG[:8]}}),
+    "directory_too_long": zipped("is broken", end={"size": 2**31}),
     "two_roots": zipped(
         "not written by torch.save",
         central={DATA: {"name": "other_v/data/0"}},
@@ -231,7 +201,7 @@ ARCHIVES = {
         "no data.pkl",
     ),
     "no_entries": (lambda path, c: path.write_bytes(build.archive([])) and path, "no data.pkl"),
-    "only_a_head": (lambda path, c: path.write_bytes(b"PK\3\4") and path, "too short"),
+    "only_a_head": (lambda path, c: path.write_bytes(b"PK\3\4") and path, "is broken"),
     "big_endian": (
         lambda path, c: (
             path.write_bytes(build.archive([("s/data.pkl", b"\x80\2}."), ("s/byteorder", b"big")]))

@@ -1,16 +1,13 @@
 """msgpack files of flax: same names and numbers as flax wrote."""
 
-import io
+import sys
 import tracemalloc
 
 import ml_dtypes
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from keras_elf.checkpoints.msgpack_layout import Blob, Layout
 from keras_elf.checkpoints.names import to_variables
 from keras_elf.checkpoints.opening import open_checkpoint
 from tests.conftest import REFERENCE
@@ -95,9 +92,9 @@ def test_arrays_that_flax_splits(tmp_path):
     np.testing.assert_array_equal(opened.weights["raw"]["a"].read(), values)
 
 
-def test_opening_skips_the_optimizer_state(tmp_path):
+def test_opening_holds_one_array_at_a_time(tmp_path):
     state = {
-        "opt_state": {str(i): array(np.zeros(2**18, np.float32)) for i in range(8)},
+        "opt_state": {str(i): array(np.zeros(2**16, np.float32)) for i in range(64)},
         "params": {"a": array(np.ones(3))},
     }
     path = write(tmp_path / "f", state)
@@ -106,39 +103,11 @@ def test_opening_skips_the_optimizer_state(tmp_path):
     np.testing.assert_array_equal(opened.weights["raw"]["a"].read(), np.ones(3))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2**19 < path.stat().st_size
+    # One array of the 64 is held at a time, in the reader's buffer and as an object.
+    assert peak < path.stat().st_size / 4
 
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_subnormal=False)
-    | st.text(max_size=40)
-    | st.binary(max_size=260)
-    | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=20)),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=30, deadline=None)
-@given(VALUES)
-def test_layout_agrees_with_msgpack(value):
-    """Every value that msgpack writes is found where it lies."""
-    packed = msgpack.packb(value)
-    layout = Layout("f", io.BytesIO(packed), 0, len(packed))
-    found = layout.value()
-    layout.finish()
-
-    def filled(found):
-        if isinstance(found, Blob):
-            data = packed[found.offset : found.offset + found.size]
-            return data if found.code is None else msgpack.ExtType(found.code, data)
-        if isinstance(found, dict):
-            return {key: filled(inner) for key, inner in found.items()}
-        return [filled(inner) for inner in found] if isinstance(found, list) else found
-
-    assert filled(found) == value
+def test_without_msgpack_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "msgpack", None)
+    with pytest.raises(ImportError, match=r'pip install "keras-elf\[flax\]"'):
+        open_checkpoint(TOY)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from keras_elf.checkpoints.opening import open_checkpoint
-from tests.checkpoints import hostile_msgpack, hostile_orbax, hostile_torch
+from tests.checkpoints import hostile_msgpack, hostile_torch
 from tests.conftest import REFERENCE
 
 pytestmark = pytest.mark.backend_free
@@ -17,7 +17,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 TOYS = {
     "toy_torch": REFERENCE / "torch" / "torch_checkpoint",
     "toy_msgpack": REFERENCE / "jax" / "flax_msgpack_checkpoint",
-    "toy_orbax": REFERENCE / "jax" / "flax_checkpoint",
 }
 MEMORY = 256 * 2**20
 
@@ -48,7 +47,7 @@ OTHERS = {
     "link_out_of_the_directory": (link("/etc/passwd"), "leaves its directory"),
     "link_to_nothing": (link("nothing"), "link to nothing"),
 }
-CASES = hostile_torch.CASES | hostile_msgpack.CASES | hostile_orbax.CASES | OTHERS
+CASES = hostile_torch.CASES | hostile_msgpack.CASES | OTHERS
 
 
 @pytest.fixture(scope="module")
