@@ -68,7 +68,7 @@ class ELFGenerator(
             `keras_elf.objectives.check_parts`). Defaults to the published settings in
             stratified batches.
         sampler: default sampler of `generate`. Defaults to `SDESampler(gamma=1.5)`.
-        num_steps: int. Default number of sampling steps. Defaults to `32`.
+        num_steps: int. Default number of sampling steps. Defaults to `64`.
         guidance_scale: float. Default guidance on the condition. Defaults to `1.0`, none.
         self_cond_guidance_scale: float. Default guidance on self-conditioning. Defaults to
             `3.0`.
@@ -102,7 +102,7 @@ class ELFGenerator(
         loss_on_padding=None,
         objective=None,
         sampler=None,
-        num_steps=32,
+        num_steps=64,
         guidance_scale=None,
         self_cond_guidance_scale=None,
         sequence_length=None,

@@ -23,7 +23,7 @@ class SamplingConfig:
     ```
 
     Args:
-        num_steps: int >= 1. Steps from noise to clean latents. Defaults to `32`.
+        num_steps: int >= 1. Steps from noise to clean latents. Defaults to `64`.
         sampler: `Sampler` or its name. Defaults to `"sde"`.
         guidance: tuple of `keras_elf.guidance.Guidance`, or `None`: those that the two scales
             stand for.
@@ -35,7 +35,7 @@ class SamplingConfig:
         ValueError: for values out of range, and if a scale is given beside `guidance`.
     """
 
-    num_steps: int = 32
+    num_steps: int = 64
     sampler: Any = "sde"
     guidance: Any = None
     guidance_scale: Any = None

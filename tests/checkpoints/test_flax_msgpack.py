@@ -103,8 +103,8 @@ def test_opening_holds_one_array_at_a_time(tmp_path):
     np.testing.assert_array_equal(opened.weights["raw"]["a"].read(), np.ones(3))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # One array of the 64 is held at a time, in the reader's buffer and as an object.
-    assert peak < path.stat().st_size / 4
+    # One array is held at a time; the reader keeps a few megabytes besides.
+    assert peak < path.stat().st_size / 3
 
 
 def test_without_msgpack_the_extra_is_named(monkeypatch):
