@@ -42,6 +42,15 @@ def choice(name, value, allowed):
     return value
 
 
+def is_unicode(text):
+    """Whether a str can be written as UTF-8: lone surrogates cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def no_unknown(owner, kwargs, allowed=()):
     """Raise `TypeError` if `kwargs` holds a name outside `allowed` (Keras swallows some)."""
     unknown = sorted(set(kwargs) - set(allowed))

@@ -15,7 +15,8 @@ def main(arguments=None):
     import keras_elf.evaluation as evaluation
 
     judge = None if options.judge == "none" else options.judge
-    common = {"judge": judge, "seed": options.seed}
+    corpus = None if options.corpus is None else _lines(options.corpus)
+    common = {"judge": judge, "seed": options.seed, "corpus": corpus}
     if options.texts is not None:
         references = None if options.references is None else _lines(options.references)
         report = evaluation.evaluate_generation(
@@ -107,19 +108,27 @@ def _pairs(options):
 
 
 def _lines(path):
-    try:
-        if path == "-":
-            lines = standard_input().splitlines()
-        else:
-            with open(path, encoding="utf-8-sig") as stream:
-                lines = stream.read().splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from None
-    if path.endswith((".jsonl", ".json")):
+    """The texts of a file or of standard input, one a line; what `generate --json` writes too."""
+    from keras_elf.data.sources.files import read_lines, split_lines, stem_extension
+
+    if path == "-":
+        lines = split_lines(standard_input())
+    else:
+        lines = [line.removesuffix("\n").removesuffix("\r") for _, line in read_lines(path)]
+    if stem_extension(path) in (".jsonl", ".json") or (path == "-" and _is_json(lines)):
         lines = [_text(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
     if not lines:
         raise ValueError(f"{path} holds no texts")
     return lines
+
+
+def _is_json(lines):
+    """Whether each line is an object with a text, as `keras-elf generate --json` writes."""
+    try:
+        objects = [json.loads(line) for line in lines if line.strip()]
+    except (ValueError, RecursionError):
+        return False
+    return bool(objects) and all(isinstance(o, dict) and "text" in o for o in objects)
 
 
 def _text(line, place):
@@ -151,6 +160,9 @@ def _parser():
     what.add_argument("--preset", help="model that writes: name, directory or handle")
     what.add_argument("--texts", help="texts that are there: a file, one a line, .jsonl, or '-'")
     parser.add_argument("--references", help="with --texts: file of as many references")
+    parser.add_argument(
+        "--corpus", help="file of texts to be like, one a line, such as those trained on"
+    )
     parser.add_argument("--data", help="with --preset: conditions and references, as for train")
     parser.add_argument("--target", help="field of --data with the references")
     parser.add_argument("--condition", help="field of --data to write from")

@@ -49,10 +49,12 @@ def _conditions(options):
         return None
     if options.num_samples is not None:
         raise ValueError("--num-samples is for text without conditions: there is one for each")
+    from keras_elf.data.sources.files import split_lines
+
     texts = []
     for text in given:
         if text == "-":
-            texts += standard_input().splitlines()
+            texts += split_lines(standard_input())
         else:
             texts.append(text)
     texts = [text for text in texts if text.strip()]

@@ -49,6 +49,7 @@ def main(arguments=None):
     command = importlib.import_module(f"keras_elf.cli.{COMMANDS[name][0]}")
     _open_missing_streams()
     with _one_line_warnings():
+        _write_all_characters()
         try:
             checks.choice("KERAS_BACKEND", os.environ["KERAS_BACKEND"], BACKENDS)
             code = command.main(arguments[1:])
@@ -74,6 +75,20 @@ def _open_missing_streams():
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
             setattr(sys, name, open(os.devnull, "w"))
+
+
+def _write_all_characters():
+    """Have standard output take every character, and say so before the work and not after it."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("_", "-")
+    if reconfigure is not None and not encoding.startswith("utf"):
+        reconfigure(errors="backslashreplace")
+        warnings.warn(
+            f"standard output is written as {encoding}, which has no place for many letters: "
+            "they appear as escapes such as \\u0434. PYTHONIOENCODING=utf-8 writes them as "
+            "they are.",
+            stacklevel=2,
+        )
 
 
 def _drop_output(only_if_broken=False):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from keras_elf import checks
 from keras_elf.data.rows import check_token_ids, make_rows
 
 
@@ -92,7 +93,7 @@ def to_token_ids(name, values, tokenizer, *, vocabulary_size=None):
     values = _as_list(name, values)
     if isinstance(values[0], str):
         for index, text in enumerate(values):
-            if not _is_unicode(text):
+            if not checks.is_unicode(text):
                 raise ValueError(
                     f"`{name}` must be valid Unicode. Received: {text!r:.80} at index {index}, "
                     "which has lone surrogates"
@@ -202,14 +203,6 @@ def _to_python(value):
                 "`keras_elf.data.encode_texts`, and build the dataset from the rows."
             ) from error
     return value
-
-
-def _is_unicode(text):
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_id(value):

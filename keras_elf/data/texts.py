@@ -4,6 +4,8 @@ import os
 
 import numpy as np
 
+from keras_elf import checks
+
 
 class Texts:
     """The texts of a file or an iterable that are not blank, for one pass.
@@ -39,6 +41,11 @@ class Texts:
                     raise ValueError(
                         f"`source` must yield str. Received: {line!r} (of type "
                         f"{type(line).__name__}) at index {index}"
+                    )
+                if not checks.is_unicode(line):
+                    raise ValueError(
+                        f"`source` must be valid Unicode. Received: {line!r:.80} at index {index}, "
+                        "which has lone surrogates"
                     )
                 if line.strip():
                     self.count += 1

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import warnings
 
 from keras_elf import checks
 from keras_elf.atomic_file import replaced
@@ -68,6 +69,9 @@ def train_sentencepiece(
     Returns:
         bytes, the serialised model.
 
+    Warns:
+        UserWarning: where the text has joiners, line ends or tabs that the settings lose.
+
     Raises:
         ValueError: if the corpus holds no text, is not UTF-8 (with the line), or has too few or
             too many different pieces for `vocabulary_size` (with the nearest size that works).
@@ -95,6 +99,13 @@ def train_sentencepiece(
     if max_sentences is not None:
         checks.integer("max_sentences", max_sentences, minimum=1)
         sentences = iter(draw(sentences, max_sentences, seed))
+    exact = normalization == "identity"
+    lossy = {
+        "zero-width joiners": None if exact else "\u200c\u200d",
+        "line ends and tabs": None if exact and keep_whitespace else "\n\t",
+    }
+    lost = set()
+    sentences = _watched(sentences, {k: set(v) for k, v in lossy.items() if v}, lost)
     settings = {
         "byte_fallback": byte_fallback,
         "normalization_rule_name": normalization,
@@ -107,7 +118,23 @@ def train_sentencepiece(
         else:
             proto = training.fitting(vocabulary_size, model_type)
         write(proto)
+    if lost:
+        warnings.warn(
+            f"The text has {' and '.join(sorted(lost))}, which this tokenizer does not keep: "
+            'decoded text lacks them. `normalization="identity", keep_whitespace=True` keeps all.',
+            UserWarning,
+            stacklevel=2,
+        )
     return proto
+
+
+def _watched(sentences, kinds, lost):
+    """The sentences; the names of the `kinds` of characters that some have go into `lost`."""
+    for sentence in sentences:
+        for name, characters in kinds.items():
+            if name not in lost and not characters.isdisjoint(sentence):
+                lost.add(name)
+        yield sentence
 
 
 @contextlib.contextmanager

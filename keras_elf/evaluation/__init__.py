@@ -4,6 +4,7 @@ BLEU and ROUGE need `pip install "keras-elf[eval]"`; importing this module loads
 a judge.
 """
 
+from keras_elf.evaluation.against_corpus import corpus_figures
 from keras_elf.evaluation.collapse import entropy_floor
 from keras_elf.evaluation.diversity import distinct_n, looping_texts, repeated_ngrams
 from keras_elf.evaluation.entropy import unigram_entropy
@@ -20,6 +21,7 @@ __all__ = [
     "RankedTexts",
     "best_of",
     "bleu",
+    "corpus_figures",
     "distinct_n",
     "entropy_floor",
     "evaluate_generation",

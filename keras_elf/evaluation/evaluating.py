@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from keras_elf import checks, samplers
-from keras_elf.evaluation import circumstances, collapse, diversity, overlap
+from keras_elf.evaluation import against_corpus, circumstances, collapse, diversity, overlap
 from keras_elf.evaluation.entropy import entropies
 from keras_elf.evaluation.judges import DEFAULT_JUDGE, load_judge
 from keras_elf.evaluation.report import GenerationReport
@@ -25,14 +25,15 @@ def evaluate_generation(
     seed=0,
     preset=None,
     settings=None,
+    corpus=None,
     **generate_kwargs,
 ):
     """Write texts, or take them as they are, and report how good they are.
 
     Unconditional text gets generative perplexity and unigram entropy, always together; text
-    with references gets BLEU, ROUGE and exact match; all text gets distinct-n and repetition,
-    which need no model. The report holds everything that a figure depends on, and flags
-    collapsed text.
+    with references gets BLEU, ROUGE and exact match. All text gets distinct-n and repetition,
+    which need no model, and with a corpus how much of it is new and whether it opens alike. The
+    report holds everything that a figure depends on, and flags collapsed text.
 
     Texts with fewer than two tokens cannot be scored: they count with entropy 0, are left out of
     the perplexity, and their share is reported.
@@ -58,6 +59,8 @@ def evaluate_generation(
         preset: str. One of `ELFGenerator.presets`, whose published figures are put beside.
             Defaults to the one that was named as the model.
         settings: dict, JSON-able. How texts that are passed in were made. Defaults to `None`.
+        corpus: list of str, what the texts should be like: training or held-out text. Collapse
+            is then judged beside it, see `corpus_figures`. Defaults to `None`.
         **generate_kwargs: of `ELFGenerator.generate`: `num_steps`, `sampler`, `batch_size`, ...
 
     Returns:
@@ -77,6 +80,8 @@ def evaluate_generation(
     if references is not None:
         references = check_texts("references", references)
         overlap.bleu_metric(), overlap.rouge_scorer()  # Missing libraries show before any work.
+    if corpus is not None:
+        corpus = check_texts("corpus", corpus)
     model, preset = _model(model_or_texts, preset)
     if preset is not None:
         circumstances.published_protocol(preset, 0, {}, None, {})  # An unknown one is refused now.
@@ -103,6 +108,10 @@ def evaluate_generation(
     start = time.perf_counter()
     conditional = inputs is not None or references is not None
     figures, flags = _figures(texts, references, judge, conditional)
+    if corpus is not None:
+        beside = against_corpus.corpus_figures(texts, corpus)
+        figures |= beside
+        flags += against_corpus.corpus_flags(texts, corpus, beside)
     seconds["evaluation"] = time.perf_counter() - start
     judge = None if judge is None else judge.describe()
     published, differences = None, ()

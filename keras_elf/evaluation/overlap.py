@@ -4,13 +4,16 @@ import importlib
 
 import numpy as np
 
-from keras_elf.evaluation.texts import check_pairs
+from keras_elf.evaluation.texts import check_pairs, script_of, words
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
 
 def bleu(texts, references):
-    """Corpus BLEU of sacrebleu: lower-cased, effective order, its default tokenization (13a).
+    """Corpus BLEU of sacrebleu: lower-cased, effective order.
+
+    Tokenized by sacrebleu's default, 13a, as papers report it, but where most letters of the
+    references are of a script without blanks: by `zh` for Chinese, by characters for others.
 
     Args:
         texts: list of str. What the model wrote; texts may be empty.
@@ -26,14 +29,16 @@ def bleu(texts, references):
     Source: ELF, arXiv 2605.10938 (evaluation).
     """
     texts, references = check_pairs(texts, references)
-    metric = bleu_metric()
-    return float(metric.corpus_score(texts, [references]).score)
+    metric = bleu_metric(bleu_tokenizer(references))
+    # Rounding takes identical texts a little above 100.
+    return min(100.0, float(metric.corpus_score(texts, [references]).score))
 
 
 def rouge(texts, references):
     """ROUGE-1, ROUGE-2 and ROUGE-L of rouge-score: stemmed, mean F-measure times 100.
 
-    rouge-score counts the letters a to z and digits alone: text in other scripts scores 0.
+    rouge-score counts the letters a to z and digits alone. Where most letters of the references
+    are others, its words are those of `distinct_n`, not stemmed.
 
     Args:
         texts: list of str. What the model wrote; texts may be empty.
@@ -49,7 +54,7 @@ def rouge(texts, references):
     Source: ELF, arXiv 2605.10938 (evaluation).
     """
     texts, references = check_pairs(texts, references)
-    scorer = rouge_scorer()
+    scorer = rouge_scorer(references=references)
     scores = [
         scorer.score(reference, text) for text, reference in zip(texts, references, strict=True)
     ]
@@ -77,18 +82,30 @@ def exact_match(texts, references):
     return float(np.mean([text.split() == reference.split() for text, reference in pairs]))
 
 
-def bleu_metric():
+def bleu_tokenizer(references):
+    """sacrebleu's name of the tokenization that suits these references."""
+    return {"Han": "zh", "unspaced": "char"}.get(script_of(references), "13a")
+
+
+def bleu_metric(tokenize="13a"):
     """sacrebleu's metric with the settings above, for sentences and corpora."""
     sacrebleu = _library("sacrebleu.metrics", "sacrebleu")
     # `force` only stops warnings about texts that look tokenised, which generated ones may.
-    return sacrebleu.BLEU(lowercase=True, effective_order=True, force=True)
+    return sacrebleu.BLEU(lowercase=True, effective_order=True, force=True, tokenize=tokenize)
 
 
-def rouge_scorer(types=ROUGE_TYPES):
+def rouge_scorer(types=ROUGE_TYPES, references=()):
     """rouge-score's scorer with the settings above."""
-    return _library("rouge_score.rouge_scorer", "rouge-score").RougeScorer(
-        list(types), use_stemmer=True
-    )
+    scorer = _library("rouge_score.rouge_scorer", "rouge-score").RougeScorer
+    other = references and script_of(references) != "Latin"
+    return scorer(list(types), use_stemmer=True, tokenizer=_Words() if other else None)
+
+
+class _Words:
+    """`words` as rouge-score wants a tokenizer."""
+
+    def tokenize(self, text):
+        return words(text)
 
 
 def _library(module, package):

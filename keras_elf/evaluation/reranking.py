@@ -8,7 +8,7 @@ import numpy as np
 from keras_elf import checks, samplers
 from keras_elf.evaluation.circumstances import GENERATE_ARGUMENTS
 from keras_elf.evaluation.judges import DEFAULT_JUDGE, load_judge
-from keras_elf.evaluation.overlap import bleu_metric, rouge_scorer
+from keras_elf.evaluation.overlap import bleu_metric, bleu_tokenizer, rouge_scorer
 from keras_elf.evaluation.texts import check_texts
 
 SCORES = ("judge", "consensus", "consensus_rouge")
@@ -118,8 +118,9 @@ def _ranking(score, judge):
     if score == "judge":
         judge = load_judge(judge)
         return lambda texts, conditions, n: _judge_scores(texts, judge)
-    similarity = _bleu() if score == "consensus" else _rouge()
-    return lambda texts, conditions, n: _consensus(texts, n, similarity)
+    similarity = _bleu if score == "consensus" else _rouge
+    similarity([])  # Missing libraries show before any sampling.
+    return lambda texts, conditions, n: _consensus(texts, n, similarity(texts))
 
 
 def _finite(scores, texts):
@@ -155,11 +156,11 @@ def _consensus(texts, n, similarity):
     return scores
 
 
-def _bleu():
-    metric = bleu_metric()
+def _bleu(texts):
+    metric = bleu_metric(bleu_tokenizer(texts))
     return lambda text, other: metric.sentence_score(text, [other]).score
 
 
-def _rouge():
-    scorer = rouge_scorer(["rougeL"])
+def _rouge(texts):
+    scorer = rouge_scorer(["rougeL"], texts)
     return lambda text, other: 100 * scorer.score(other, text)["rougeL"].fmeasure

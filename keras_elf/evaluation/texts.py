@@ -1,11 +1,21 @@
 """What all figures ask of the texts they are given, and what a word is."""
 
+import functools
 import re
+import unicodedata
 
 import numpy as np
 
-# A word or a single mark, as the n-gram figures count them: no tokenizer takes part.
-_WORD = re.compile(r"\w+|[^\w\s]")
+from keras_elf import checks
+
+# Scripts that put no blanks between words: kana, Han, Thai, Lao, Tibetan, Burmese, Khmer.
+_UNSPACED = (
+    (0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x323AF),
+)  # fmt: skip
+_KANA = ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F))
+# Letters of one word, a letter that is a word, a mark: see `_Kinds`.
+_WORD = re.compile("w+|u|p")
 
 
 def check_texts(name, texts, allow_empty=False):
@@ -34,13 +44,11 @@ def check_texts(name, texts, allow_empty=False):
                 f"`{name}` must be a list of str. Received: {text!r:.80} of type "
                 f"{type(text).__name__} at index {index}"
             )
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
+        if not checks.is_unicode(text):
             raise ValueError(
                 f"`{name}` must be valid Unicode. Received: {text!r:.80} at index {index}, which "
                 "has lone surrogates"
-            ) from None
+            )
         if not allow_empty and not text.strip():
             raise ValueError(
                 f"`{name}` must not hold empty texts. Received: {text!r:.80} at index {index}. "
@@ -62,8 +70,63 @@ def check_pairs(texts, references):
 
 
 def words(text):
-    """The lower-cased words and punctuation marks of a text."""
-    return _WORD.findall(text.lower())
+    """The lower-cased words and punctuation marks of a text, for which no tokenizer is needed.
+
+    Accents, vowel signs and joiners belong to the word they stand in. In scripts that are
+    written without blanks, such as Chinese and Thai, each character counts as a word.
+    """
+    text = text.lower()
+    return [text[m.start() : m.end()] for m in _WORD.finditer(text.translate(_KINDS))]
+
+
+class _Kinds(dict):
+    """From a character's number to one letter: "w" of a word, "u" a word by itself, "p" a mark."""
+
+    def __missing__(self, number):
+        category = unicodedata.category(chr(number))
+        if _among(number, _UNSPACED) and category[0] in "LNM":
+            kind = "u"
+        elif category[0] in "LNM" or category in ("Pc", "Cf"):
+            kind = "w"
+        else:
+            kind = " " if chr(number).isspace() or category[0] == "C" else "p"
+        self[number] = kind
+        return kind
+
+
+_KINDS = _Kinds()
+
+
+def _among(number, ranges):
+    return any(first <= number <= last for first, last in ranges)
+
+
+@functools.lru_cache(maxsize=4096)
+def _script(letter):
+    number = ord(letter)
+    if _among(number, _KANA):
+        return "kana"
+    if _among(number, _UNSPACED):
+        return "Han" if "CJK" in unicodedata.name(letter, "") else "unspaced"
+    return "Latin" if letter.isascii() else "other"
+
+
+def script_of(texts):
+    """How most letters of `texts` are written: `"Latin"`, `"Han"`, `"unspaced"` or `"other"`.
+
+    `"unspaced"` are scripts without blanks between words other than plain Chinese, Japanese among
+    them; `"Latin"` is a to z.
+    """
+    counts = dict.fromkeys(("Latin", "Han", "kana", "unspaced", "other"), 0)
+    for text in texts:
+        for letter in text:
+            if letter.isalpha():
+                counts[_script(letter)] += 1
+    if counts["kana"]:
+        counts["unspaced"] += counts["kana"] + counts["Han"]
+        counts["Han"] = 0
+    del counts["kana"]
+    return max(counts, key=counts.get)
 
 
 def units(texts):

@@ -69,7 +69,7 @@ FILES = {
     "mixed.jsonl": (GOOD + b'{"text": [5]}\n', "line 2: 'text' is token ids, where .* are text"),
     "texts-then-dict.jsonl": (b'"ab"\n{"text": "cd"}\n', "line 2: a dict among bare texts"),
     "dict-then-text.jsonl": (GOOD + b'"cd"\n', "line 2: must be a dict with the field 'text'"),
-    "surrogate.jsonl": (GOOD + b'{"text": "\\ud800"}\n', "line 2: `text` must be valid Unicode"),
+    "surrogate.jsonl": (GOOD + b'{"text": "\\ud800"}\n', "line 2: 'text' is not valid Unicode"),
     "too-large.jsonl": (b"[5]\n[5, 98]\n", r"line 2: .* ids in \[0, 98\). Received: 98 at index 1"),
     "negative.jsonl": (b"[5]\n[-1]\n", "line 2: .*Received: -1 at index 0"),
     "huge.jsonl": (b"[5]\n[99999999999999999999999]\n", "line 2: .*flat list of token ids"),

@@ -1,5 +1,6 @@
 import itertools
 import os
+import warnings
 
 import keras_hub
 import pytest
@@ -304,3 +305,23 @@ def test_whole_words_are_reproducible_and_read_without_protobuf(tmp_path):
     assert model.trainer_spec.vocab_size == len(model.pieces) == 400
     assert model.normalizer_spec.precompiled_charsmap
     assert len({p.piece for p in model.pieces}) == 400
+
+
+@pytest.mark.parametrize("lost", ["می\u200cخواهم", "one\ntwo", "one\ttwo"])
+def test_what_a_tokenizer_loses_is_told(lost):
+    texts = [lost, "many other words are in the text", "and more of them"] * 4
+    with pytest.warns(UserWarning, match="does not keep"):
+        lossy = train_sentencepiece(texts, model_type="char")
+    assert _there_and_back(lossy, lost) != lost
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = train_sentencepiece(
+            texts, model_type="char", normalization="identity", keep_whitespace=True
+        )
+        train_sentencepiece(["plain words"] * 4, model_type="char")
+    assert _there_and_back(exact, lost) == lost
+
+
+def _there_and_back(proto, text):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    return processor.decode(processor.encode(text))

@@ -4,6 +4,8 @@ import difflib
 
 import numpy as np
 
+from keras_elf import checks
+
 # Names that carry the text in the field's own data sets, most telling first.
 TARGETS = ("target", "text", "input_ids", "token_ids", "summary", "content", "definition")
 CONDITIONS = {
@@ -133,6 +135,11 @@ def standard_value(place, name, value):
                 f"{place}: {name!r} is not UTF-8 text (byte {error.start}: {error.reason})."
             ) from None
     if isinstance(value, str):
+        if not checks.is_unicode(value):
+            raise ValueError(
+                f"{place}: {name!r} is not valid Unicode: it has lone surrogates, as JSON escapes "
+                f"can make. Received: {value!r:.60}"
+            )
         return value, "text"
     if value is None:
         raise ValueError(f"{place}: {name!r} is null. Remove the entry, or give it a text.")

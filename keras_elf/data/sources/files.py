@@ -128,6 +128,16 @@ def read_lines(path):
         raise ValueError(message) from None
 
 
+def split_lines(text):
+    """The lines of a text that ends in no line end of its own, as files have lines.
+
+    `str.splitlines` also cuts at marks that may stand within a line of text or JSON, such as
+    U+2028.
+    """
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if lines[-1] == "" else lines
+
+
 def read_whole(path):
     """The whole text of a file of at most `MAX_LINE_BYTES`."""
     try:

@@ -97,6 +97,9 @@ class JsonSource(FileSource):
 class CsvSource(FileSource):
     """Comma- or tab-separated rows under a header with the names of the fields.
 
+    Between tabs a quotation mark is a character like any other, as the format has it; a field
+    holds no tab and no line end. Between commas, marks enclose fields that hold them.
+
     Args:
         paths: list of str.
         delimiter: str. Defaults to `None`: a tab for `.tsv`, else a comma.
@@ -113,7 +116,8 @@ class CsvSource(FileSource):
         lines = (line for _, line in files.read_lines(path))
         # With the module's own limit, 128 KiB, whole articles would be errors.
         csv.field_size_limit(max(csv.field_size_limit(), files.MAX_LINE_BYTES))
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
         header, last = None, 0
         while True:
             try:
