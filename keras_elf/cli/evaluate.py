@@ -2,8 +2,9 @@
 
 import json
 
+from keras_elf.cli import sampling
 from keras_elf.cli.files import check_file, standard_input, write_text
-from keras_elf.cli.parser import Parser, real, whole
+from keras_elf.cli.parser import Parser, whole
 
 SPLIT, LIMIT = "test", 1000
 
@@ -32,7 +33,7 @@ def main(arguments=None):
             references,
             num_samples=options.num_samples,
             **common,
-            **_settings(options),
+            **sampling.settings(options),
         )
     if options.output is not None:
         write_text(options.output, report.to_json())
@@ -47,9 +48,9 @@ def main(arguments=None):
 
 # What goes with --texts alone, with --preset alone, and with --preset and --data.
 _TEXTS = ("references",)
-_WRITING = ("data", "num_samples", "num_steps", "sampler", "gamma", "batch_size")
-_WRITING = (*_WRITING, "self_cond_guidance_scale")
-_PAIRS = ("split", "limit", "target", "condition", "guidance_scale")
+_PAIRS_ALONE = "guidance_scale"
+_WRITING = ("data", "num_samples", *(f for f in sampling.FLAGS if f != _PAIRS_ALONE))
+_PAIRS = ("split", "limit", "target", "condition", _PAIRS_ALONE)
 
 
 def _check(options):
@@ -67,23 +68,6 @@ def _check(options):
         raise ValueError("--num-samples is for unconditional text: there is one for each input")
     if options.output is not None:
         check_file("--output", options.output)
-
-
-def _settings(options):
-    from keras_elf import samplers
-
-    given = {
-        "num_steps": options.num_steps,
-        "guidance_scale": options.guidance_scale,
-        "self_cond_guidance_scale": options.self_cond_guidance_scale,
-        "batch_size": options.batch_size,
-        "sampler": options.sampler,
-    }
-    if options.gamma is not None:
-        if options.sampler != "sde":
-            raise ValueError("--gamma belongs to --sampler sde")
-        given["sampler"] = samplers.SDESampler(options.gamma)
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _pairs(options):
@@ -172,12 +156,8 @@ def _parser():
     parser.add_argument(
         "--judge", default="auto", help="keras-hub causal language model, or 'none'"
     )
-    parser.add_argument("--num-steps", type=whole(1), help="sampling steps")
-    parser.add_argument("--sampler", choices=("ode", "sde"))
-    parser.add_argument("--gamma", type=real(0), help="noise of the SDE sampler")
-    parser.add_argument("--guidance-scale", type=real(), help="on the condition; 1 is none")
-    parser.add_argument("--self-cond-guidance-scale", type=real(), help="on self-conditioning")
-    parser.add_argument("--batch-size", type=whole(1), help="texts at once")
+    parser.add_imports()
+    sampling.add_flags(parser)
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
     parser.add_argument("--output", help="also write the report as JSON to this file")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -2,8 +2,9 @@
 
 import json
 
+from keras_elf.cli import sampling
 from keras_elf.cli.files import standard_input
-from keras_elf.cli.parser import Parser, real, whole
+from keras_elf.cli.parser import Parser, whole
 
 
 def main(arguments=None):
@@ -15,16 +16,12 @@ def main(arguments=None):
 
     if inputs is None and options.guidance_scale is not None:
         raise ValueError("--guidance-scale is on a condition: there is none")
-    settings = {
-        "num_steps": options.num_steps,
-        "sampler": _sampler(options),
-        "guidance_scale": options.guidance_scale,
-        "self_cond_guidance_scale": options.self_cond_guidance_scale,
-        # A drawn one is told too: what was written can be written again.
-        "seed": samplers.SampleNoise(options.seed).seed,
-        "batch_size": options.batch_size,
-    }
+    # A drawn seed is told too: what was written can be written again.
+    seed = samplers.SampleNoise(options.seed).seed
+    settings = {**sampling.settings(options), "seed": seed}
     elf = ELFGenerator.from_preset(options.preset)
+    if options.infill and options.signal:
+        raise ValueError("--signal is not for --infill")
     if options.infill:
         texts = elf.infill(inputs, **settings)
     elif inputs is None:
@@ -33,7 +30,7 @@ def main(arguments=None):
         texts = elf.generate(inputs, **settings)
     for number, text in enumerate(texts):
         if options.json:
-            line = {"text": text, "seed": settings["seed"]}
+            line = {"text": text, "seed": seed}
             if inputs is not None:
                 line["input"] = inputs[number]
             print(json.dumps(line, ensure_ascii=False))
@@ -63,16 +60,6 @@ def _conditions(options):
     return texts
 
 
-def _sampler(options):
-    from keras_elf import samplers
-
-    if options.gamma is not None and options.sampler != "sde":
-        raise ValueError("--gamma belongs to --sampler sde")
-    if options.gamma is not None:
-        return samplers.SDESampler(options.gamma)
-    return options.sampler
-
-
 def _parser():
     parser = Parser(
         prog="keras-elf generate",
@@ -90,12 +77,8 @@ def _parser():
     )
     text.add_argument("--infill", action="append", help="text with holes as <mask:8>; or '-'")
     parser.add_argument("--num-samples", type=whole(1), help="how many, without conditions")
-    parser.add_argument("--num-steps", type=whole(1), help="sampling steps")
-    parser.add_argument("--sampler", choices=("ode", "sde"))
-    parser.add_argument("--gamma", type=real(0), help="noise of the SDE sampler")
-    parser.add_argument("--guidance-scale", type=real(), help="on the condition; 1 is none")
-    parser.add_argument("--self-cond-guidance-scale", type=real(), help="on self-conditioning")
-    parser.add_argument("--batch-size", type=whole(1), help="texts at once")
+    parser.add_imports()
+    sampling.add_flags(parser)
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), help="same seed, same text")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
     return parser

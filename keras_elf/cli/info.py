@@ -17,6 +17,7 @@ def main(arguments=None):
     )
     parser.add_argument("preset", nargs="?", help="name or directory; without it a list")
     parser.add_argument("--preset", dest="named", help="the same, as the other commands take it")
+    parser.add_imports()
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     options.preset = options.named if options.preset is None else options.preset

@@ -2,6 +2,8 @@
 
 import argparse
 import difflib
+import importlib
+import os
 import sys
 
 from keras_elf import checks
@@ -18,6 +20,16 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **kwargs)
 
+    def add_imports(self):
+        """Give the command `--import`, for presets with parts of one's own."""
+        self.add_argument(
+            "--import",
+            dest="modules",
+            action="append",
+            metavar="MODULE",
+            help="a module with parts of your own, from here or from the Python path",
+        )
+
     def parse_args(self, args=None, namespace=None):
         args = sys.argv[1:] if args is None else list(args)
         self._refuse_repeated(args)
@@ -25,6 +37,8 @@ class Parser(argparse.ArgumentParser):
         options, rest = self.parse_known_intermixed_args(args, namespace)
         if rest:
             self.error(self._unknown(rest[0]))
+        for module in getattr(options, "modules", None) or ():
+            _imported(module)
         return options
 
     def error(self, message):
@@ -55,6 +69,19 @@ class Parser(argparse.ArgumentParser):
         flag = argument.split("=", 1)[0]
         near = difflib.get_close_matches(flag, self._flags(), n=1)
         return f"there is no flag {flag}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _imported(module):
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(module.removesuffix(".py").replace(os.sep, "."))
+    except Exception as error:
+        # It is the user's own code: whatever it raises is said in one line.
+        raise ValueError(
+            f"--import {module} failed: {type(error).__name__}: {error}. Name a module, as in "
+            "`import MODULE`, that lies here or on the Python path"
+        ) from error
 
 
 def whole(minimum=None, maximum=None):

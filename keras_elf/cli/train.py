@@ -176,6 +176,7 @@ def _parser():
     parser.add_argument("--seed", type=int, help="same seed, same training")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--tensorboard", help="directory for TensorBoard's event files")
+    parser.add_imports()
     parser.add_argument("--quiet", action="store_true", help="no progress, no samples")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser

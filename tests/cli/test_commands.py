@@ -73,7 +73,6 @@ def test_info_lists_and_tells(capsys):
         ([*NANO, "--gamma", "nan"], "finite number >= 0"),
         ([*NANO, "--seed", "-1"], "whole number in [0,"),
         ([*NANO, "--seed", "1.5"], "whole number"),
-        ([*NANO, "--sampler", "dpm"], "invalid choice: 'dpm'"),
         ([*NANO, "--condition", "a", "--infill", "<mask>"], "not allowed with"),
         ([*NANO, "more"], "no use for 'more'"),
         (["info", "a", "b"], "no use for 'b'"),
@@ -91,6 +90,7 @@ def test_wrong_usage_is_one_line_and_code_2(arguments, message, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([*NANO, "--sampler", "dpm"], "`sampler` must be one of"),
         (["generate", "--preset", "elf_nano_kvj"], "Did you mean 'elf_nano_kjv'"),
         (["generate", "--preset", "/nowhere/at/all"], "/nowhere/at/all"),
         (["generate", "--preset", ""], "`preset` must be"),
@@ -132,3 +132,45 @@ def test_help_without_loading_a_backend():
     assert done.stdout.splitlines()[-1] == "[]"
     assert "keras-elf generate --preset elf_b_de_en --condition -" in done.stdout
     assert "epochs=null" in done.stdout and "from_scratch=false" in done.stdout
+
+
+OWN = """
+import keras_elf
+
+@keras_elf.samplers.register("backwards_test")
+class Backwards(keras_elf.samplers.ODESampler):
+    pass
+"""
+
+
+def test_parts_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_parts_of_a_test.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = [*NANO, "--num-samples", "1", "--seed", "0"]
+    own = ["--import", "own_parts_of_a_test.py", "--sampler", "backwards_test"]
+    assert main([*words, *own]) == 0
+    own = capsys.readouterr().out
+    assert main([*words, "--sampler", "ode"]) == 0
+    assert capsys.readouterr().out == own
+    assert main([*words, "--import", "no_such_module"]) == 2
+    assert "--import no_such_module failed: ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_the_names_of_samplers_are_those_of_the_library():
+    from keras_elf import samplers
+    from keras_elf.cli.sampling import SAMPLERS
+
+    ours = {n for n, cls in samplers.sampler.SAMPLERS.items() if cls.__module__[:9] == "keras_elf"}
+    assert set(SAMPLERS) == ours
+
+
+@pytest.mark.parametrize("value", ["label", "label=many", "=3"])
+def test_signals_that_are_none(value, capsys):
+    assert main([*NANO, "--num-samples", "1", "--signal", value]) == 2
+    assert "keras-elf generate:" in capsys.readouterr().err
+
+
+def test_a_signal_that_the_network_does_not_read(capsys):
+    assert main([*NANO, "--num-samples", "1", "--signal", "label=3"]) == 2
+    assert "label" in capsys.readouterr().err
