@@ -4,6 +4,7 @@ import io
 import json
 import os
 import struct
+import sys
 import warnings
 import zipfile
 
@@ -20,8 +21,8 @@ from keras_elf.callbacks import (
 )
 from keras_elf.training import RunClock
 from keras_elf.training.callbacks import archive
-from keras_elf.training.callbacks.event_file import EventFile, _masked
 from keras_elf.training.callbacks.records import RecordFile
+from keras_elf.training.callbacks.training_log import _writer
 
 pytestmark = pytest.mark.backend_free
 
@@ -250,25 +251,29 @@ def test_records_into_a_pipe_and_through_a_link(tmp_path):
     assert (tmp_path / "real").read_text() == '{"step": 1}\n' + line
 
 
-def test_event_file(tmp_path):
-    # The check value that every description of CRC-32C gives.
-    crc = 0xE3069283
-    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    assert _masked(b"123456789") == struct.pack("<I", masked)
-    events = EventFile(tmp_path, 5)
-    events.scalars(300, {"loss": 0.5})
-    events.close()
-    data, records = events.path.read_bytes(), []
+def test_event_files_hold_what_the_log_holds(tmp_path):
+    """A resumed run's file makes TensorBoard forget the steps that it trains again."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    writer = _writer()(str(tmp_path), purge_step=6)
+    writer.add_scalar("loss", 0.5, 300)
+    writer.close()
+    (file,) = tmp_path.iterdir()
+    data, events = file.read_bytes(), []
     while data:
         (length,) = struct.unpack("<Q", data[:8])
-        assert _masked(data[:8]) == data[8:12]
-        record, check, data = data[12 : 12 + length], data[12 + length :][:4], data[16 + length :]
-        assert _masked(record) == check
-        records.append(record)
-    assert len(records) == 3
-    assert b"brain.Event:2" in records[0] and b"loss" in records[2]
-    assert records[2][9:12] == b"\x10\xac\x02"  # field 2, a varint: 300
-    assert records[2].endswith(struct.pack("<f", 0.5))
+        events.append(Event.FromString(data[12 : 12 + length]))
+        data = data[16 + length :]
+    assert [e.step for e in events if e.session_log.status] == [6]
+    scalar = next(e for e in events if e.summary.value)
+    assert (scalar.step, scalar.summary.value[0].tag) == (300, "loss")
+    assert scalar.summary.value[0].simple_value == 0.5
+
+
+def test_without_tensorboardx_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ImportError, match=r'pip install "keras-elf\[tensorboard\]"'):
+        TrainingLog(tensorboard=tmp_path)
 
 
 def test_texts_with_line_ends_of_other_kinds_are_read_back(tmp_path):

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from keras_elf import checks
-from keras_elf.training.callbacks.event_file import EventFile
 from keras_elf.training.callbacks.fit_callback import FitCallback, is_due, synchronise
 from keras_elf.training.callbacks.reconstruction_accuracy import ACCURACY, ReconstructionAccuracy
 from keras_elf.training.callbacks.records import RecordFile
@@ -45,6 +44,7 @@ class TrainingLog(FitCallback):
         tensorboard: path of a directory for TensorBoard, or `None` for none.
 
     Raises:
+        ImportError: with `tensorboard`, where tensorboardX is missing; the extra is named.
         ValueError: for arguments out of range; in `fit`, for a file that holds other things or
             the log of another run.
     """
@@ -59,6 +59,8 @@ class TrainingLog(FitCallback):
             raise ValueError(f"`path` must be a file. Received the directory {path}")
         if self.tensorboard is not None and self.tensorboard.is_file():
             raise ValueError(f"`tensorboard` must be a directory. Received the file {tensorboard}")
+        if self.tensorboard is not None:
+            _writer()
         self.every_n_steps = checks.integer("every_n_steps", every_n_steps, minimum=1)
         self._table = self._events = None
 
@@ -75,7 +77,8 @@ class TrainingLog(FitCallback):
             self._table = RecordFile(self.path, columns(self._losses, self._of_epochs))
             self._table.open(step, self.clock.resuming, "TrainingLog")
         if self.tensorboard is not None:
-            self._events = EventFile(self.tensorboard, step)
+            # What older files say of later steps, TensorBoard forgets.
+            self._events = _writer()(str(self.tensorboard), purge_step=step + 1)
         self._began = time.monotonic()
         self._logged = step
 
@@ -132,7 +135,9 @@ class TrainingLog(FitCallback):
             place = {"step": clock.step, "epoch": clock.epoch, "batch": clock.batch}
             self._table.append(place | values)
         if self._events is not None:
-            self._events.scalars(clock.step, values)
+            for name, value in values.items():
+                self._events.add_scalar(name, value, clock.step)
+            self._events.flush()
 
     def _mark(self):
         self._marked_step, self._marked_time = self.clock.micro_step, time.monotonic()
@@ -147,6 +152,17 @@ def schedule_of(optimizer):
     if not isinstance(config, dict):
         return None
     return keras.optimizers.schedules.deserialize(config)
+
+
+def _writer():
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise ImportError(
+            "Event files for TensorBoard are written by tensorboardX: "
+            '`pip install "keras-elf[tensorboard]"`.'
+        ) from None
+    return SummaryWriter
 
 
 def _path(name, value):
