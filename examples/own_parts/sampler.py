@@ -12,7 +12,6 @@ import keras
 from keras import ops
 
 import keras_elf
-from keras_elf.flow import NOISE_SCALE
 
 
 @keras.saving.register_keras_serializable(package="own_parts")
@@ -35,7 +34,7 @@ class DDIMSampler(keras_elf.samplers.Sampler):
         clean = denoise(state["z"], state["x_pred"], t).clean
         kept = (state["z"] - t * clean) / ops.maximum(1.0 - t, 0.01)
         share = (1.0 - self.freshness**2) ** 0.5
-        mixed = share * kept + self.freshness * NOISE_SCALE * noise
+        mixed = share * kept + self.freshness * self.noise_scale * noise
         return {"z": t_next * clean + (1.0 - t_next) * mixed, "x_pred": clean}
 
 

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_elf import flow
+from keras_elf.guidance.guidance import DenoiserInputs
 
 
 class Prediction(NamedTuple):
@@ -46,7 +47,14 @@ def guided_prediction(predict, inputs, t, rules, min_time_gap=flow.MIN_TIME_GAP)
     """
     asked = [inputs]
     for rule, _ in rules:
-        asked += [rule.without(one) for one in asked]
+        others = [rule.without(one) for one in asked]
+        for other in others:
+            if not isinstance(other, DenoiserInputs):
+                raise ValueError(
+                    f"`without` of the guidance {type(rule).__name__} must return the inputs with "
+                    f"something taken out, `inputs._replace(...)`. Received: {type(other).__name__}"
+                )
+        asked += others
     predictions = _predicted(predict, asked, t)
     unguided, without = predictions[0], tuple(predictions[1:])
     for rule, given in reversed(rules):
@@ -55,11 +63,21 @@ def guided_prediction(predict, inputs, t, rules, min_time_gap=flow.MIN_TIME_GAP)
             rule.apply(guided, other, t, given, inputs.is_cond)
             for guided, other in zip(predictions[:half], predictions[half:], strict=True)
         ]
+        _check_shapes(rule, predictions, inputs.z)
     clean = predictions[0]
     if inputs.condition is not None:
         clean = flow.pin(clean, inputs.condition, inputs.is_cond)
     velocity = flow.velocity(clean, inputs.z, t, min_time_gap)
     return Prediction(clean, velocity, unguided, without)
+
+
+def _check_shapes(rule, predictions, z):
+    for made in predictions:
+        if tuple(made.shape) != tuple(z.shape):
+            raise ValueError(
+                f"`combine` of the guidance {type(rule).__name__} must return clean latents, shape "
+                f"{tuple(z.shape)}. Received shape: {tuple(made.shape)}"
+            )
 
 
 def _predicted(predict, asked, t):

@@ -6,6 +6,7 @@ from keras import ops
 from keras_elf import checks, flow
 from keras_elf.configurable import Configurable
 from keras_elf.objectives import compositions
+from keras_elf.objectives.contract import check_times, check_weighting
 from keras_elf.objectives.decode_corruption import LogitNormalCorruption
 from keras_elf.objectives.guidance_scale_samplers import LogUniformScales
 from keras_elf.objectives.mixed import mixed_loss
@@ -129,6 +130,10 @@ class ELFObjective(Configurable):
             ("decode_mean", "decode_std", "decode_noise_scale"),
         )
         self.weighting = part(self, "weighting", weighting, VelocityWeighting, ())
+        if time_sampler is not None:
+            check_times(time_sampler)
+        if weighting is not None:
+            check_weighting(weighting)
         self.terms = list(terms or [])
         given = {
             "time_sampler": time_sampler,

@@ -89,4 +89,10 @@ def denoising_error(config, x_pred, target, z, t):
     one rounds nowhere.
     """
     error = losses.velocity_error(flow.velocity(x_pred, z, t, config.min_time_gap), target)
-    return error * config.weighting.of_velocity_error(t, config.min_time_gap)[:, None]
+    weight = config.weighting.of_velocity_error(t, config.min_time_gap)
+    if tuple(weight.shape) != tuple(t.shape):
+        raise ValueError(
+            f"`weight` of the weighting {type(config.weighting).__name__} must return one number a "
+            f"row, shape {tuple(t.shape)}. Received shape: {tuple(weight.shape)}"
+        )
+    return error * weight[:, None]

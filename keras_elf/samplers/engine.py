@@ -151,6 +151,8 @@ class SamplingEngine:
         def make():
             # A sampler that is changed later must not change what was compiled.
             fixed = snapshot(sampler)
+            if fixed.noise_scale is None:
+                fixed.noise_scale = self.noise_scale
             return self._stepping(fixed.last_step if own_last else fixed.step, rules, active)
 
         return self._functions.get(key, make, self.network.variables)

@@ -40,6 +40,8 @@ class Sampler(Configurable):
 
     Attributes:
         needs_noise: bool. Whether `step` is given standard normal noise like `z`.
+        noise_scale: float or `None`. Scale of fresh noise. While `None` (the default), the one
+            that the model was trained with is put here before the step is compiled.
 
     Raises:
         ValueError: for an unknown schedule or numbers that are not finite.
@@ -48,6 +50,7 @@ class Sampler(Configurable):
     """
 
     needs_noise = False
+    noise_scale = None
 
     def __init__(self, schedule="logit_normal", time_mean=TIME_MEAN, time_std=TIME_STD):
         self.schedule = checks.choice("schedule", schedule, flow.TIME_SCHEDULES)

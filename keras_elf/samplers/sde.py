@@ -20,7 +20,8 @@ class SDESampler(Sampler):
 
     Args:
         gamma: float >= 0. Amount of fresh noise. Defaults to `1.0`.
-        noise_scale: float. Scale s of the noise, that of training. Defaults to `2.0`.
+        noise_scale: float or `None`. Scale s of the noise. Defaults to `None`: that of the
+            model's training.
         final_gamma: float >= 0. Gamma at t = 1. Defaults to `None`: `gamma`, throughout.
         power: float > 0. How early gamma falls. Defaults to `1.0`, evenly.
         schedule, time_mean, time_std: see `Sampler`.
@@ -33,12 +34,12 @@ class SDESampler(Sampler):
 
     needs_noise = True
 
-    def __init__(
-        self, gamma=1.0, noise_scale=flow.NOISE_SCALE, final_gamma=None, power=1.0, **kwargs
-    ):
+    def __init__(self, gamma=1.0, noise_scale=None, final_gamma=None, power=1.0, **kwargs):
         super().__init__(**kwargs)
         self.gamma = checks.number("gamma", gamma, minimum=0)
-        self.noise_scale = checks.number("noise_scale", noise_scale, minimum=0)
+        self.noise_scale = noise_scale
+        if noise_scale is not None:
+            self.noise_scale = checks.number("noise_scale", noise_scale, minimum=0)
         self.final_gamma = final_gamma
         if final_gamma is not None:
             self.final_gamma = checks.number("final_gamma", final_gamma, minimum=0)
@@ -47,7 +48,8 @@ class SDESampler(Sampler):
     def step(self, denoise, state, t, t_next, noise=None):
         keep = self._kept(t, t_next, ops.clip, ops.where)
         t_back = keep * t
-        z = keep * state["z"] + (1.0 - keep) * self.noise_scale * noise
+        scale = flow.NOISE_SCALE if self.noise_scale is None else self.noise_scale
+        z = keep * state["z"] + (1.0 - keep) * scale * noise
         predicted = denoise(z, state["x_pred"], t_back)
         return {"z": z + (t_next - t_back) * predicted.velocity, "x_pred": predicted.clean}
 

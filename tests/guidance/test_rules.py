@@ -201,3 +201,24 @@ def test_a_rule_of_ones_own():
     expected = u + 3.0 * (network(Z, SELF, T) - u)
     np.testing.assert_allclose(ops.convert_to_numpy(out.clean), expected, rtol=1e-4, atol=1e-4)
     assert batches == [2 * ROWS]
+
+
+class Narrow(SelfConditioningGuidance):
+    def combine(self, guided, unguided, scale):
+        return guided[..., :1]
+
+
+class Forgetful(SelfConditioningGuidance):
+    def without(self, inputs):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [(Narrow(2.0), "`combine` of the guidance Narrow"), (Forgetful(2.0), "`without` of the guid")],
+)
+def test_rules_that_return_something_else_are_named(rule, message):
+    z = ops.zeros((2, 3, 4))
+    inputs = DenoiserInputs(z, z, None, None, {}, {})
+    with pytest.raises(ValueError, match=message):
+        guided_prediction(lambda given, t: given.z, inputs, ops.zeros(()), [(rule, ops.ones(()))])

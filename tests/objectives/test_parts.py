@@ -194,3 +194,31 @@ def test_parts_are_saved_along():
 def test_refused_parts(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class Late(objectives.TimeSampler):
+    def times(self, draws):
+        return draws + 0.5
+
+
+class One(objectives.Weighting):
+    def weight(self, t):
+        return t[:1]
+
+
+class Negative(objectives.Weighting):
+    def weight(self, t):
+        return -t
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"time_sampler": Late()}, "`times` of Late must return times in .0, 1., one a row"),
+        ({"weighting": One()}, r"`weight` of One .* Received: shape \(1,\)"),
+        ({"weighting": Negative()}, "`weight` of Negative .* numbers from -0.95"),
+    ],
+)
+def test_parts_that_give_other_numbers_are_refused(parts, message):
+    with pytest.raises(ValueError, match=message):
+        ELFObjective(**parts)

@@ -166,12 +166,17 @@ class Incomplete:
         return {}
 
 
+class Taken(objectives.Term):
+    names = ("reconstruction_accuracy",)
+
+
 def test_objectives_that_cannot_serve():
     for objective, message in (
         (Incomplete(), "lacks .*'prediction'.*'__call__'"),
         ("published", "`objective` must be an ELFObjective"),
         (ELFObjective, "`objective` must be an ELFObjective"),
         (ELFObjective(terms=[TimeBins(2), TimeBins(2)]), "must be different names"),
+        (ELFObjective(terms=[Taken()]), "names that the model's own figures have"),
     ):
         with pytest.raises(ValueError, match=message):
             small.generator("gaussian", preprocessor=None, objective=objective)

@@ -183,3 +183,16 @@ def test_a_sampler_that_returns_no_state_is_named(broken, message):
     engine = SamplingEngine(network(), eager=True)
     with pytest.raises(ValueError, match="`step` of the sampler Broken .*" + message):
         run(engine, SamplingConfig(sampler=Broken()), False)
+
+
+def test_fresh_noise_has_the_scale_of_training():
+    """A model trained with other noise is sampled with it, unless the sampler says otherwise."""
+    model = network()
+    of_training = SamplingEngine(model, noise_scale=0.5, eager=True)
+    ours, given, other = (
+        run(of_training, SamplingConfig(sampler=SAMPLERS["sde"](2.0, noise_scale=scale)))
+        for scale in (None, 0.5, 2.0)
+    )
+    np.testing.assert_array_equal(ours, given)
+    assert np.abs(ours - other).max() > 1e-3
+    assert SAMPLERS["sde"](2.0).noise_scale is None
