@@ -19,7 +19,7 @@ export KERAS_BACKEND
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 LOGS := build/test-logs
-RUNS := jax tensorflow torch without-tensorflow
+RUNS := tensorflow jax torch without-tensorflow
 # Named on pip's command line, so that no other requirement can pull in another build first.
 TORCH := $(shell grep '^torch==' constraints.txt)
 
@@ -48,22 +48,26 @@ lint: $(STAMP)
 	$(VENV)/bin/lint-imports
 
 # Every run is made, whether or not an earlier one failed, two at a time, since compiling keeps one
-# core busy. The output closes with the summary line that pytest gave for each run. PyTorch, which
-# needs no compiler, runs every test. JAX and TensorFlow leave out those marked `slow` (run them with
-# `pytest -m slow`) and those that compute nothing on a backend; the run without TensorFlow makes
-# these, and those that could notice its absence.
+# core busy; the longest begin. The output closes with the summary line that pytest gave for each
+# run. PyTorch, which needs no compiler, also runs the tests marked `slow` (elsewhere: `pytest -m
+# slow`). Those that compute nothing on a backend run once, without TensorFlow, with those that could
+# notice its absence.
 test: lint
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
-	@echo "Four runs, two at a time, up to half an hour; progress in $(LOGS)/"
+	@echo "Four runs, two at a time, about half an hour; progress in $(LOGS)/"
 	@run() { \
-	  env KERAS_BACKEND=$$2 KERAS_ELF_HIDE_TENSORFLOW=$$3 $(PY) -m pytest -m "$$4" --durations=15 \
-	    > "$(LOGS)/$$1.log" 2>&1 \
+	  case $$1 in \
+	    torch) set -- $$1 torch 0 "not backend_free";; \
+	    without-tensorflow) set -- $$1 jax 1 "backend_free or without_tensorflow";; \
+	    *) set -- $$1 $$1 0 "not backend_free and not slow";; \
+	  esac; \
+	  env KERAS_BACKEND=$$2 KERAS_ELF_HIDE_TENSORFLOW=$$3 $(PY) -m pytest -m "$$4" --durations=0 \
+	    --durations-min=1 > "$(LOGS)/$$1.log" 2>&1 \
 	    || echo "$$1" >> $(LOGS)/failed; \
 	  echo "finished: $$1"; \
 	}; \
-	( run jax jax 0 "not backend_free and not slow"; run without-tensorflow jax 1 "backend_free or without_tensorflow" ) & \
-	( run tensorflow tensorflow 0 "not backend_free and not slow"; run torch torch 0 "" ) & \
-	wait; \
+	export -f run; \
+	printf '%s\n' $(RUNS) | xargs -P 2 -I {} bash -c 'run {}'; \
 	for log in $(RUNS); do echo; echo "== $$log"; cat "$(LOGS)/$$log.log"; done; \
 	echo; echo "== summaries: $(RUNS)"; \
 	for log in $(RUNS); do \

@@ -1,6 +1,9 @@
 """A text encoder of one's own: fixed features, from which words stand beside which.
 
 KERAS_BACKEND=torch python examples/own_parts/encoder.py
+
+Measured on PyTorch with 100 sentences: 81 % grammatical, 61 s of one core. No latent knows its
+neighbours here; the trained encoder of the other examples looks at the whole sentence.
 """
 
 import grammar_model

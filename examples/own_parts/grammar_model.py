@@ -39,7 +39,7 @@ def new_model(directory, network=default_network, quick=False, **settings):
         quick: bool. Whether a new text encoder is trained for a few steps only.
         **settings: further arguments of `ELFGenerator`.
     """
-    path = pathlib.Path(directory) / "encoder"
+    path = pathlib.Path(directory) / "text_encoder"
     if not path.exists():
         # A piece is a word, a row a sentence; the end token fills a row up.
         preprocessor = dummy_preprocessor(dummy_tokenizer(SENTENCES), sequence_length=14)

@@ -2,8 +2,8 @@
 
 KERAS_BACKEND=torch python examples/own_parts/gru_network.py
 
-Measured on PyTorch with 100 sentences: 94 % grammatical without self-conditioning guidance, 87 %
-with the default scale of 3. About 100 s of one core.
+Measured on PyTorch with 100 sentences: 96 % grammatical without self-conditioning guidance, 79 %
+with the default scale of 3, which this network is not told of. About 100 s of one core.
 """
 
 import grammar_model

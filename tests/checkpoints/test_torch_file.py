@@ -3,7 +3,6 @@
 import struct
 import tracemalloc
 
-import keras
 import ml_dtypes
 import numpy as np
 import pytest
@@ -60,7 +59,6 @@ def test_ema_has_the_recorded_numbers(toy, reference):
         assert array.shape == toy.weights["ema"][name].shape
 
 
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="imports torch for seconds")
 def test_pytorch_reads_the_same(toy):
     import torch
 
@@ -72,7 +70,6 @@ def test_pytorch_reads_the_same(toy):
             np.testing.assert_array_equal(ours[name], tensor.numpy())
 
 
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="imports torch for seconds")
 def test_what_pytorch_writes(tmp_path):
     import torch
 
