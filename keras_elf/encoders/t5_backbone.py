@@ -7,7 +7,7 @@ import warnings
 import keras
 from keras import ops
 
-from keras_elf import checks
+from keras_elf import checks, hub
 
 
 def _tanh_gelu(x):
@@ -73,11 +73,20 @@ def load_preset(preset, policy):
         dict of arguments.
 
     Raises:
+        keras_elf.hub.HubError: if an `hf://` handle cannot be downloaded.
         ValueError: if `preset` is a directory of `transformers`, or its activation is not
             one of those of `T5Encoder`.
     """
     from keras_elf.keras_hub_quietly import keras_hub
 
+    if str(preset).startswith("hf://"):
+        # keras-hub would try again for half a minute, and then speak of a missing file.
+        preset = hub.snapshot(str(preset))
+        if not (pathlib.Path(preset) / "metadata.json").is_file():
+            raise ValueError(
+                "The repository holds no keras-hub preset (no metadata.json). Download it, and use "
+                "`T5Encoder.from_transformers` for files of `transformers`."
+            )
     directory = pathlib.Path(preset)
     if directory.is_dir() and any(directory.glob("*.safetensors*")):
         raise ValueError(
