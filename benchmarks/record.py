@@ -83,7 +83,7 @@ def read(path):
     except (OSError, ValueError):
         record = None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"{path} is no record of `python -m benchmarks` (format {FORMAT}).")
+        raise ValueError(f"{path} is not a record of `python -m benchmarks` (format {FORMAT}).")
     return record
 
 

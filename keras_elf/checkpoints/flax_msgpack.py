@@ -144,7 +144,7 @@ def _joined(path, name, value):
     shape = checked_shape(path, name, _numbered(path, name, value.get("shape")))
     parts = _numbered(path, name, value.get("chunks"))
     if not all(isinstance(part, ArrayReference) for part in parts):
-        raise damaged(path, f"a part of {shown(name)} is no array")
+        raise damaged(path, f"a part of {shown(name)} is not an array")
     dtypes = {part.dtype for part in parts}
     flat = all(len(part.shape) == 1 for part in parts)
     if len(dtypes) != 1 or not flat or sum(p.shape[0] for p in parts) != math.prod(shape):

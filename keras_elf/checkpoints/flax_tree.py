@@ -39,4 +39,4 @@ def _flat(path, tree, prefix, is_array):
         elif isinstance(value, dict):
             yield from _flat(path, value, f"{prefix}{key}/", is_array)
         else:
-            raise damaged(path, f"{shown(prefix + key)} is no array")
+            raise damaged(path, f"{shown(prefix + key)} is not an array")

@@ -133,7 +133,7 @@ def _listed_names(path):
         for entry in entries:
             names = tuple(part["key"] for part in entry["key_metadata"])
             if not names or not all(isinstance(name, str) for name in names):
-                raise damaged(path, "an entry of its _METADATA has a name that is no text")
+                raise damaged(path, "an entry of its _METADATA has a name that is not text")
             # Empty places in the optimizer's state are listed, and nothing is stored for them.
             if not entry["value_metadata"].get("skip_deserialize"):
                 yield names

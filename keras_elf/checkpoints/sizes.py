@@ -75,6 +75,6 @@ def check_sizes(found, expected, source, preset):
     ]
     if wrong:
         raise ValueError(
-            f"{source} is no checkpoint of the preset {preset!r}: {'; '.join(wrong)}. Name the "
+            f"{source} is not a checkpoint of the preset {preset!r}: {'; '.join(wrong)}. Name the "
             "preset that it belongs to, or none to take the sizes from the arrays"
         )

@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args=None, namespace=None):
         args = sys.argv[1:] if args is None else list(args)
         self._refuse_repeated(args)
-        # What is no flag may stand between flags.
+        # What is not a flag may stand between flags.
         options, rest = self.parse_known_intermixed_args(args, namespace)
         if rest:
             self.error(self._unknown(rest[0]))

@@ -104,7 +104,7 @@ def row_values(values, num_rows):
         dict of int32, float32 or bool arrays `(num_rows,)`.
 
     Raises:
-        ValueError: for other shapes, and for what is no finite number.
+        ValueError: for other shapes, and for what is not a finite number.
     """
     checked = {}
     for name, value in values.items():

@@ -11,7 +11,7 @@ class DeferredEncoder:
     """Stands for a frozen `TextEncoder` that has not been loaded yet.
 
     Text is written without an encoder: only training, conditions and `encode` need one. So a
-    model from a preset holds this until then. It is no layer and has no variables.
+    model from a preset holds this until then. It is not a layer and has no variables.
 
     Args:
         serialized: dict. The encoder as `keras.saving.serialize_keras_object` gives it.

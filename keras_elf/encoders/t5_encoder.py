@@ -129,7 +129,7 @@ class T5Encoder(TextEncoder):
 
         Raises:
             FileNotFoundError: if the directory or a file is missing.
-            ValueError: if a file is damaged, the model is no T5, or its arrays do not fit.
+            ValueError: if a file is damaged, the model is not a T5, or its arrays do not fit.
         """
         config = t5_files.read_config(directory)
         arrays = t5_files.read_arrays(directory)

@@ -33,7 +33,7 @@ def read_config(directory):
 
     Raises:
         FileNotFoundError: if the directory or the file is not there.
-        ValueError: if the file is no JSON, is not of a T5, or of a T5 of another kind
+        ValueError: if the file is not JSON, is not of a T5, or of a T5 of another kind
             than is implemented here.
     """
     directory = pathlib.Path(directory).expanduser()

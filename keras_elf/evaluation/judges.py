@@ -36,7 +36,7 @@ def load_judge(judge=DEFAULT_JUDGE, *, batch_size=8, max_length=None, dtype=None
         A judge with `token_ids(texts)` and `negative_log_likelihood(rows)`.
 
     Raises:
-        ValueError: if it cannot be loaded, is no causal language model on text alone, has no
+        ValueError: if it cannot be loaded, is not a causal language model on text alone, has no
             preprocessor, no vocabulary or no end token, or for values out of range.
         OSError: if it has to be fetched and its hub cannot be reached.
     """

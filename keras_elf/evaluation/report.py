@@ -87,7 +87,8 @@ class GenerationReport:
         unknown, missing = sorted(set(fields) - known), {"num_samples", "figures"} - set(fields)
         if unknown or missing:
             raise ValueError(
-                f"`text` is no report: unknown fields {unknown}, missing fields {sorted(missing)}"
+                f"`text` is not a report. Unknown fields {unknown}, missing "
+                f"fields {sorted(missing)}"
             )
         for name in ("flags", "differences"):
             fields[name] = tuple(fields.get(name, ()))

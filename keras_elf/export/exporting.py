@@ -165,7 +165,7 @@ def _moved_into_place(path, format):
         if format == "onnx":
             raise ValueError(f"`path` must be a file. Received a directory: {target!r}")
         if os.listdir(target) and not os.path.exists(os.path.join(target, "saved_model.pb")):
-            raise ValueError(f"`path` exists and is no SavedModel: {target!r}. Choose another")
+            raise ValueError(f"`path` exists and is not a SavedModel: {target!r}. Choose another")
     elif format == "tf_saved_model" and os.path.exists(target):
         raise ValueError(f"`path` must be a directory. Received a file: {target!r}")
     try:

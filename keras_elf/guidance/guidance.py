@@ -40,7 +40,7 @@ class Guidance(Configurable):
     predictions of a step run as one batch. Rules may be listed: each one doubles the batch
     while it acts.
 
-    A rule of one's own overrides `without`, and `combine` where it is no extrapolation:
+    A rule of one's own overrides `without`, and `combine` where it is not an extrapolation:
 
     ```python
     @keras.saving.register_keras_serializable(package="my_package")

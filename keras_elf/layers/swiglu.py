@@ -47,7 +47,7 @@ class SwiGLU(keras.layers.Layer):
 
     def call(self, x, training=None):
         x = self.w12(x)
-        # Rounded once in place of twice, where no gradient would keep the wider numbers.
+        # Outside of training the product stays in float32 and is rounded once, at its end.
         a, b = ops.split(x if training else ops.cast(x, "float32"), 2, axis=-1)
         gated = ops.cast(ops.silu(a) * b, x.dtype)
         return self.w3(self.inner_dropout(gated, training=training))

@@ -90,7 +90,7 @@ class LowRankAdaptation:
                 layer.trainable = True
                 layer.enable_lora(rank)
                 if getattr(layer, "bias", None) is not None:
-                    # It is in no file of adapters: trained, it would be lost.
+                    # A file of adapters does not hold it: what it learns would be lost.
                     layer.bias.trainable = False
                 self._lora_enabled_layers.append(index)
 

@@ -8,7 +8,7 @@ from keras_elf.objectives import check_parts, check_report
 
 
 class MeasuredMean(keras.metrics.Metric):
-    """Mean over what was measured; NaN while nothing was, which is no measurement of 0.
+    """Mean over what was measured; NaN while nothing was, which is not a measurement of 0.
 
     Args:
         name: string.

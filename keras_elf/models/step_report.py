@@ -54,7 +54,7 @@ class StepReport(keras.metrics.Metric):
         return {}
 
     def reset_state(self):
-        """Nothing: the report is of a step and not of an epoch."""
+        """Does nothing: the report is of a step, and Keras calls this once an epoch."""
 
     def read(self):
         """The report as a dict of Python objects.
@@ -77,7 +77,7 @@ class StepReport(keras.metrics.Metric):
         }
 
     def save_own_variables(self, store):
-        """Nothing: a saved model needs no report."""
+        """Saves nothing: a saved model needs no report."""
 
     def load_own_variables(self, store):
         """Nothing, as nothing was saved."""

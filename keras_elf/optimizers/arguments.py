@@ -40,7 +40,7 @@ def base_arguments(
         "use_ema": use_ema,
         "ema_momentum": checks.probability("ema_momentum", ema_momentum),
         "loss_scale_factor": positive("loss_scale_factor", loss_scale_factor, optional=True),
-        # Keras takes 2 and more only; one gradient a step is no accumulation.
+        # Keras takes 2 and more only; one gradient a step is not accumulation.
         "gradient_accumulation_steps": None if steps == 1 else steps,
         "name": name,
         **clips,

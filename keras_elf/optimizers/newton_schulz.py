@@ -45,7 +45,7 @@ def newton_schulz(matrix, steps=5, epsilon=1e-8):
         float32 tensor of the shape of `matrix`.
 
     Raises:
-        ValueError: if `matrix` has fewer than two axes, or `steps` is no whole number >= 0.
+        ValueError: if `matrix` has fewer than two axes, or `steps` is not a whole number >= 0.
     """
     steps = checks.integer("steps", steps, minimum=0)
     if len(matrix.shape) < 2:

@@ -104,7 +104,7 @@ def deferred(path, serialized):
 
     Returns:
         `DeferredEncoder`, or `None` for an encoder that trains, one that is
-        the network's own table, or something that is no encoder.
+        the network's own table, or something that is not an encoder.
     """
     cls = keras.saving.get_registered_object(serialized.get("registered_name") or "")
     config = serialized.get("config")
@@ -142,7 +142,7 @@ def _published_name(path, config):
     name = preset_directory.read_plain_json(path, preset_directory.ENCODER).get("published")
     if name not in bundled.directories():
         raise ValueError(
-            f"{preset_directory.ENCODER} in preset {path!r} names {name!r}, which is no published "
+            f"{preset_directory.ENCODER} in preset {path!r} names {name!r}, not a published "
             f"model. Those are {sorted(bundled.directories())}"
         )
     task = safety.read_json(str(bundled.directory(name)), preset_directory.TASK)

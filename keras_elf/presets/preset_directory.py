@@ -172,7 +172,7 @@ def _check_exists(path):
     if not os.path.isdir(path):
         raise ValueError(
             "`preset` must be a directory written by `save_to_preset`, the name of a preset or a "
-            f"handle such as 'hf://user/name'. Received: {path!r}, which is no directory"
+            f"handle such as 'hf://user/name'. Received: {path!r}, which is not a directory"
         )
     # Without a configuration it may be any directory, and a large one to walk through.
     if os.path.lexists(os.path.join(path, CONFIG)):

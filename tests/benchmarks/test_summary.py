@@ -98,7 +98,7 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(ValueError, match="neither a record nor a GPU check"):
         summary.markdown(tmp_path)
-    with pytest.raises(ValueError, match="is no record"):
+    with pytest.raises(ValueError, match="is not a record"):
         record.read(tmp_path / "a.json")
 
 

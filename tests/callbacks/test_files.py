@@ -219,11 +219,11 @@ def test_records_of_a_resumed_run(tmp_path, columns):
     ("content", "columns", "message"),
     [
         (b"step,other\n1,2\n", ("step", "text"), "other columns"),
-        (b"step,text\nx,2\n", ("step", "text"), "line 1 is no record"),
-        (b"\xff\xfe\n", None, "no text in UTF-8"),
-        (b"not json\n", None, "line 1 is no record"),
-        (b'{"epoch": 3}\n', None, "line 1 is no record"),
-        (b"[]\n", None, "line 1 is no record"),
+        (b"step,text\nx,2\n", ("step", "text"), "line 1 is not a record"),
+        (b"\xff\xfe\n", None, "not text in UTF-8"),
+        (b"not json\n", None, "line 1 is not a record"),
+        (b'{"epoch": 3}\n', None, "line 1 is not a record"),
+        (b"[]\n", None, "line 1 is not a record"),
     ],
 )
 def test_files_that_are_no_records(tmp_path, content, columns, message):

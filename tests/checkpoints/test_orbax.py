@@ -133,7 +133,7 @@ def test_without_tensorstore_the_extra_is_named(monkeypatch):
         ("{", "not valid JSON"),
         ("[]", "lists no arrays"),
         ('{"tree_metadata": {"a": 1}}', "lists no arrays"),
-        (listed(("params", 3)), "no text"),
+        (listed(("params", 3)), "not text"),
         (listed(("params", "b")), "TensorStore says"),
         (listed(("params",)), "TensorStore says"),
     ],

@@ -91,7 +91,7 @@ def test_json_list_and_many_files(tmp_path):
     assert rows(str(tmp_path / "part*.txt"), 3)[0] == ["11|", "22|"]
     listed = [str(tmp_path / "part2.txt"), tmp_path / "part1.txt"]
     assert rows(listed, 3)[0] == ["22|", "11|"]
-    assert rows(["11", "22"], 3)[0] == ["11|", "22|"], "a list of texts is no list of files"
+    assert rows(["11", "22"], 3)[0] == ["11|", "22|"], "a list of texts is not a list of files"
 
 
 def test_units_of_text(tmp_path):

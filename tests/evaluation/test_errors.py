@@ -146,7 +146,7 @@ BAD = {
         lambda: best_of(Writer(), n=2, score=lambda texts, conditions: ["good", "bad"]),
         "`score` must return numbers",
     ),
-    "a report that is no JSON": (lambda: GenerationReport.from_json("{"), "must be JSON"),
+    "a report that is not JSON": (lambda: GenerationReport.from_json("{"), "must be JSON"),
     "a report of None": (lambda: GenerationReport.from_json(None), "must be JSON"),
     "another JSON": (lambda: GenerationReport.from_json("[1]"), "report in format 1"),
     "a report with other fields": (

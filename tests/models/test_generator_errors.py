@@ -303,7 +303,7 @@ def test_missing_directory(tmp_path):
     with pytest.raises(ValueError, match="`preset` must be a directory .*/nowhere"):
         ELFGenerator.from_preset(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="which is no directory"):
+    with pytest.raises(ValueError, match="which is not a directory"):
         ELFGenerator.from_preset(tmp_path / "file")
     with pytest.raises(ValueError, match="config.json cannot be read"):
         ELFGenerator.from_preset(tmp_path)

@@ -267,7 +267,7 @@ class Emptying(Rule):
         return inputs._replace(condition=None)
 
 
-@says(RULES, "A scale of 1 is no guidance, and Shifted changes the prediction")
+@says(RULES, "A scale of 1 is not guidance, and Shifted changes the prediction")
 class Shifted(Rule):
     def combine(self, guided, unguided, scale):
         return unguided + (1.0 + scale) * (guided - unguided)

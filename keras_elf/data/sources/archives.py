@@ -24,7 +24,7 @@ class ArchiveSource(FileSource):
     """The text files in tar archives, one document a file, in the archive's order.
 
     Members are read in place: nothing is written, so a hostile name can do no harm, and is
-    refused all the same, as is a member that is no plain file, or larger than a document may be.
+    refused all the same, as is a member that is not a plain file, or larger than a document may be.
 
     Args:
         paths: list of str. `.tar`, also compressed, or OpenWebText's `*_data.xz`.
@@ -37,7 +37,7 @@ class ArchiveSource(FileSource):
                 yield from _members(files.decompressed(raw, extension, path), path, depth=1)
         except (*files._DAMAGED, tarfile.TarError, OSError) as error:
             raise ValueError(
-                f"{path!r} is no readable archive, truncated or damaged: {error}."
+                f"{path!r} is not a readable archive, truncated or damaged: {error}."
             ) from None
         except ValueError as error:
             message = str(error)

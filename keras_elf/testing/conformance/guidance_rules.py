@@ -27,7 +27,7 @@ def check_guidance(rule, extrapolates=True):
             granted when it saves passes. Defaults to `True`.
 
     Raises:
-        ValueError: for what is no rule.
+        ValueError: for what is not a rule.
         AssertionError: for everything else.
     """
     if not isinstance(rule, Guidance):
@@ -112,7 +112,7 @@ def _check_scale(rule, name, extrapolates):
         expect_equal(
             plain,
             guided([_changed(rule, scale=1.0)]).clean,
-            f"A scale of 1 is no guidance, and {name} changes the prediction. "
+            f"A scale of 1 is not guidance, and {name} changes the prediction. "
             "`extrapolates=False` leaves this check out",
         )
     scales = [1.5, 4.0]

@@ -28,7 +28,7 @@ def check_sampler(sampler, ends_at_data=True):
             a sampler that stops short of them on purpose. Defaults to `True`.
 
     Raises:
-        ValueError: for what is no sampler, or one without a step.
+        ValueError: for what is not a sampler, or one without a step.
         AssertionError: for everything else.
     """
     get(sampler)

@@ -18,7 +18,7 @@ DAMAGE = (*DAMAGE, zipfile.BadZipFile, zlib.error)
 
 
 class Damaged(ValueError):
-    """A file that is no whole checkpoint."""
+    """A file that is not a whole checkpoint."""
 
 
 def write(path, manifest, arrays):

@@ -77,7 +77,7 @@ class RecordFile:
             text = self.path.read_bytes().decode("utf-8")
             lines = io.StringIO(text, newline="\n").readlines()
         except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path} is no text in UTF-8: {error}") from None
+            raise ValueError(f"{self.path} is not text in UTF-8: {error}") from None
         # A process that was killed may have left half a line at the end.
         lines = lines[: None if not lines or lines[-1].endswith("\n") else -1]
         if self.columns is None or not lines:
@@ -98,8 +98,8 @@ class RecordFile:
             return int(next(csv.reader([line]))[self.columns.index("step")])
         except (ValueError, KeyError, IndexError, TypeError):
             raise ValueError(
-                f"{self.path}: line {number} is no record of this log: {line.strip()[:80]!r}. Use "
-                "another path, or move the file away."
+                f"{self.path}: line {number} is not a record of this log: {line.strip()[:80]!r}. "
+                "Use another path, or move the file away."
             ) from None
 
 

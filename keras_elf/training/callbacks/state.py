@@ -63,7 +63,7 @@ def check(model, arrays, source):
 
 def assign(model, arrays, only=SECTIONS):
     """Set variables to arrays that `check` has accepted."""
-    # Keras numbers what it names over all models of a process: only the order tells.
+    # Keras numbers names over all models of a process, so variables are matched by their order.
     numbered = {name.split(":", 1)[0]: array for name, array in arrays.items()}
     for section in only:
         for name, variable in _named(section, sections(model)[section]):
