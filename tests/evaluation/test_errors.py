@@ -151,7 +151,7 @@ BAD = {
     "another JSON": (lambda: GenerationReport.from_json("[1]"), "report in format 1"),
     "a report with other fields": (
         lambda: GenerationReport.from_json('{"format": 1, "num_samples": 1, "bleu": 3}'),
-        r"unknown fields \['bleu'\], missing fields \['figures'\]",
+        r"Unknown fields \['bleu'\], missing fields \['figures'\]",
     ),
 }
 
