@@ -54,7 +54,12 @@ def main(arguments=None):
     )
     encoder = TransformerEncoder(size, LATENT, depth=2)
     statistics = pretrain(
-        encoder, dict(preprocessor(train)), epochs=options.encoder_epochs, verbose=2
+        encoder,
+        dict(preprocessor(train)),
+        epochs=options.encoder_epochs,
+        verbose=2,
+        # Every digit counts here, and no word can be told from its neighbours.
+        unmasked_weight=0.3,
     )
     backbone = keras_elf.ELFBackbone(
         vocabulary_size=size,

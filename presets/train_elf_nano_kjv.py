@@ -155,7 +155,13 @@ def _encoder(state, rows):
         return encoder, json.loads(report.read_text())
     began = time.time()
     found = keras_elf.encoders.pretrain(
-        encoder, rows, epochs=ENCODER_EPOCHS, batch_size=ENCODER_BATCH, seed=SEED, verbose=2
+        encoder,
+        rows,
+        epochs=ENCODER_EPOCHS,
+        batch_size=ENCODER_BATCH,
+        seed=SEED,
+        verbose=2,
+        unmasked_weight=0.3,
     )
     np.savez(weights, *encoder.get_weights())
     found = {"seconds": round(time.time() - began), **found}

@@ -67,7 +67,7 @@ class Plan:
     hidden_size: int | None = None
     num_heads: int = 4
     bottleneck_dim: int | None = None
-    encoder_depth: int = 2
+    encoder_depth: int = 3
     encoder_steps: int | None = None
     sequence_length: int | None = None
     condition_length: int | None = None
