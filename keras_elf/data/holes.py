@@ -1,14 +1,17 @@
-"""Texts with holes in them: `The <mask:8> of the LORD` as a row of token ids."""
+"""Texts with holes in them: `The <mask:8> of the LORD` as a row of token ids, and back."""
 
 import re
 
 import numpy as np
 
+from keras_elf.data.decode import tokens_to_text
 from keras_elf.data.encode import special_token_ids, to_token_ids
 
 _HOLE = re.compile(r"<mask(?::(\d+))?>")
 _DIGITS = 12
 _LOOKS_LIKE_ONE = re.compile(r"<\s*mask[^>]*>?", re.IGNORECASE)
+# Texts to stand before a fragment while it is tokenised.
+_BEFORE = (".", ",", "a", "0")
 
 
 def split_holes(text):
@@ -40,13 +43,15 @@ def split_holes(text):
             "A hole must be written '<mask:8>' (eight tokens) or '<mask>' (one), and each text "
             f"must have one. Received: {wrong!r}"
         )
-    return [part for part in parts if isinstance(part, int) or part.strip()]
+    return [part for part in parts if part != ""]
 
 
 def hole_rows(texts, tokenizer, sequence_length, vocabulary_size=None):
     """Rows of token ids in which everything but the holes is a condition.
 
-    The end token and the padding behind a text are given too: a text keeps its length.
+    What stands behind a hole is tokenised as the middle of a text. Blanks in front of a hole
+    belong to the hole's first token. The end token and the padding behind a text are given too:
+    a text keeps its length.
 
     Args:
         texts: list of str, see `split_holes`.
@@ -67,15 +72,19 @@ def hole_rows(texts, tokenizer, sequence_length, vocabulary_size=None):
     token_ids = np.full(shape, pad_id, "int32")
     is_cond, is_valid = np.ones(shape, "bool"), np.zeros(shape, "bool")
     lengths = np.zeros(len(texts), "int32")
+
+    def encode(text):
+        return to_token_ids("inputs", [text], tokenizer, vocabulary_size=vocabulary_size)[0]
+
     for row, text in enumerate(texts):
-        place = 0
-        for part in split_holes(text):
+        place, parts = 0, split_holes(text)
+        for number, part in enumerate(parts):
             given = isinstance(part, str)
-            ids = (
-                to_token_ids("inputs", [part], tokenizer, vocabulary_size=vocabulary_size)[0]
-                if given
-                else [pad_id] * min(part, sequence_length + 1)
-            )
+            if given:
+                last = number == len(parts) - 1
+                ids = _fragment(part if last else part.rstrip(" "), number > 0, encode)
+            else:
+                ids = [pad_id] * min(part, sequence_length + 1)
             end = place + len(ids)
             if end > sequence_length:
                 raise ValueError(
@@ -91,3 +100,43 @@ def hole_rows(texts, tokenizer, sequence_length, vocabulary_size=None):
             place += 1
         is_valid[row, :place] = True
     return {"token_ids": token_ids, "is_cond": is_cond, "is_valid": is_valid}, lengths
+
+
+def filled_text(text, token_ids, is_cond, tokenizer):
+    """`text` as it was given, with its holes replaced by what a row says there.
+
+    Args:
+        text: str, see `split_holes`.
+        token_ids: int array `(length,)`. The row of `hole_rows` with its holes filled.
+        is_cond: bool array `(length,)` of `hole_rows`.
+        tokenizer: the tokenizer of `hole_rows`.
+    """
+    specials, found, place = special_token_ids(tokenizer), "", 0
+
+    def decode(stop):
+        return tokens_to_text(
+            [i for i in token_ids[:stop].tolist() if i not in specials], tokenizer
+        )
+
+    holes = np.flatnonzero(~is_cond)
+    for part in split_holes(text):
+        if isinstance(part, str):
+            found += part
+            continue
+        first, stop = holes[place], holes[place + part - 1] + 1
+        # Read as the middle of a text: its first token may or may not begin a word.
+        words = decode(stop).removeprefix(decode(first))
+        found += words.lstrip(" ") if not found or found[-1].isspace() else words
+        place += part
+    return found
+
+
+def _fragment(text, in_the_middle, encode):
+    """Token ids of a part of a text: a tokenizer may put a blank in front of a whole text."""
+    if not text.strip():
+        return []
+    for before in _BEFORE if in_the_middle else ():
+        known, ids = list(encode(before)), list(encode(before + text))
+        if ids[: len(known)] == known:
+            return ids[len(known) :]
+    return encode(text)

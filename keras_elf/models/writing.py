@@ -7,8 +7,7 @@ from keras import ops
 
 from keras_elf import checks
 from keras_elf.data import cut_at_end, strip_prefix
-from keras_elf.data.decode import tokens_to_text
-from keras_elf.data.holes import hole_rows
+from keras_elf.data.holes import filled_text, hole_rows
 from keras_elf.models.conditions import condition_rows, signal_rows, warn_of_condition
 from keras_elf.models.text_writer import BATCH_SIZE, TextWriter
 from keras_elf.training.averages import averaged_values
@@ -163,7 +162,7 @@ class Writing:
 
         Args:
             inputs: str or list of str. `<mask:8>` is a hole of eight tokens, `<mask>` of
-                one. Words are parted from a hole by a blank.
+                one. Blanks count: in `un<mask>able` the hole is the middle of a word.
             num_steps, sampler, guidance, guidance_scale, self_cond_guidance_scale, seed,
                 batch_size, callback, verbose, use_averages: as in `generate`.
             return_token_ids: bool. Whether to return ids in place of text.
@@ -186,7 +185,7 @@ class Writing:
         )
         texts, length = _listed(inputs), self._length(None)
         tokenizer = self.preprocessor.tokenizer
-        rows, lengths = hole_rows(texts, tokenizer, length, self.preprocessor.vocabulary_size)
+        rows, _ = hole_rows(texts, tokenizer, length, self.preprocessor.vocabulary_size)
         with turns(self).looking():
             ids = self._text_writer().write(
                 config,
@@ -203,12 +202,9 @@ class Writing:
         ids = np.where(rows["is_cond"], rows["token_ids"], ids)
         if return_token_ids:
             return ids
-        # A hole may be filled with an end token: what is given behind it stays all the same.
-        kept = np.arange(ids.shape[1]) < lengths[:, None]
-        specials = (self.preprocessor.pad_token_id, self.preprocessor.end_token_id)
         found = [
-            tokens_to_text([i for i in row[keep].tolist() if i not in specials], tokenizer)
-            for row, keep in zip(ids, kept, strict=True)
+            filled_text(text, row, given, tokenizer)
+            for text, row, given in zip(texts, ids, rows["is_cond"], strict=True)
         ]
         return found[0] if isinstance(inputs, str) else found
 

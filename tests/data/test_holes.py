@@ -1,11 +1,13 @@
 """Texts with holes become rows in which all else is given."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_elf.data.holes import hole_rows, split_holes
+from keras_elf.data.holes import filled_text, hole_rows, split_holes
 from tests.data import small
 
 pytestmark = pytest.mark.backend_free
@@ -19,15 +21,10 @@ PART = st.one_of(st.integers(1, 99), st.sampled_from(["the LORD", "and God said"
 )
 def test_parts_are_found_in_order(parts):
     text = " ".join(f"<mask:{p}>" if isinstance(p, int) else p for p in parts)
-    found = [p if isinstance(p, int) else p.strip() for p in split_holes(text)]
-    merged = []
-    for part in parts:
-        # Two texts without a hole between them are one.
-        if merged and isinstance(part, str) and isinstance(merged[-1], str):
-            merged[-1] += " " + part
-        else:
-            merged.append(part)
-    assert found == merged
+    found = split_holes(text)
+    assert [p for p in found if isinstance(p, int)] == [p for p in parts if isinstance(p, int)]
+    # Nothing of the text is lost, blanks included.
+    assert "".join(f"<mask:{p}>" if isinstance(p, int) else p for p in found) == text
 
 
 def test_a_hole_of_one_token_needs_no_number():
@@ -70,3 +67,21 @@ def test_a_text_that_fills_its_row_or_more():
     ):
         with pytest.raises(ValueError, match="more than the 8 tokens"):
             hole_rows([text], tokenizer, 8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["And the <mask:2>, said he.", "go<mask:1>able", "<mask> the LORD", "And God <mask:2>"]
+    + ["And <mask> <mask> the", "(<mask:2>)", "the <mask>. And God", "a<mask>"],
+)
+def test_given_text_comes_back_verbatim_whatever_fills_the_holes(text):
+    tokenizer, rng = small.tokenizer(), np.random.default_rng(0)
+    rows, _ = hole_rows([text], tokenizer, 24)
+    given_ = rows["is_cond"][0]
+    pattern = "".join(
+        ".*" if isinstance(part, int) else re.escape(part) for part in split_holes(text)
+    )
+    for _ in range(10):
+        drawn = rng.integers(3, small.VOCABULARY_SIZE, 24)
+        ids = np.where(given_, rows["token_ids"][0], drawn)
+        assert re.fullmatch(pattern, filled_text(text, ids, given_, tokenizer))
