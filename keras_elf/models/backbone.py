@@ -17,6 +17,7 @@ from keras_elf.layers import (
 from keras_elf.layers.parts import register_parts
 from keras_elf.layers.signal_sequence import deserialize_signals, serialize_signals
 from keras_elf.models.architectures import architecture, parameter_count
+from keras_elf.models.keras_tools import NotCloned
 from keras_elf.models.lora import LowRankAdaptation
 from keras_elf.models.preset_methods import BackbonePresets
 from keras_elf.models.quantization import Quantization
@@ -24,7 +25,9 @@ from keras_elf.models.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_elf")
-class ELFBackbone(BackbonePresets, Quantization, LowRankAdaptation, keras_hub.models.Backbone):
+class ELFBackbone(
+    BackbonePresets, Quantization, LowRankAdaptation, NotCloned, keras_hub.models.Backbone
+):
     """The transformer that carries noise to clean latents and reads tokens off them.
 
     The functional graph takes a dict and ends at the hidden states of the text:

@@ -10,6 +10,7 @@ from keras_elf.keras_hub_quietly import keras_hub
 from keras_elf.models.backbone import ELFBackbone
 from keras_elf.models.compiling import Compiling
 from keras_elf.models.fitting import EVALUATION_SEED, Fitting
+from keras_elf.models.keras_tools import NotCloned
 from keras_elf.models.on_batch import OnBatch
 from keras_elf.models.overview import Overview
 from keras_elf.models.preprocessor import ELFPreprocessor
@@ -33,6 +34,7 @@ class ELFGenerator(
     Writing,
     GeneratorPresets,
     Overview,
+    NotCloned,
     keras_hub.models.Task,
 ):
     """Embedded Language Flows, end to end: trains on text, writes text.

@@ -1,4 +1,4 @@
-"""What `summary` tells of a generator: Keras itself sees the encoder's graph alone."""
+"""Keras utilities that see the graph of a generator alone, which is that of its encoder."""
 
 import keras
 
@@ -29,3 +29,15 @@ class Overview:
                 f'Network: "{network.name}" ({type(network).__name__}), '
                 f"{network.count_params():,} parameters"
             )
+
+    def export(self, filepath, format="tf_saved_model", **kwargs):
+        """Refused: Keras would export the text encoder alone, without a word.
+
+        Raises:
+            ValueError: always; it names what exports the network.
+        """
+        raise ValueError(
+            "`export` of Keras would write the text encoder alone. Use "
+            "`keras_elf.export.export_denoiser(model, path, format=...)` for the network, and "
+            f"`model.encoder.export(path)` for the encoder. Received: {filepath!r}"
+        )
