@@ -10,7 +10,8 @@ class NotCloned:
             name = type(self).__name__
             raise ValueError(
                 f"`keras.models.clone_model` would leave out parts of this {name}: it copies the "
-                "layers of the graph alone. Save it by `save_to_preset(directory)` and load "
-                f"copies by `{name}.from_preset(directory)`, with `load_weights=False` for new weights."
+                "layers of the graph alone. Save it by `save_to_preset(directory)`, and load "
+                f"copies by `{name}.from_preset(directory)`, with `load_weights=False` for new "
+                "weights."
             )
         return super()._run_through_graph(inputs, operation_fn, call_fn)
