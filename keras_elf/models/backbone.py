@@ -1,6 +1,7 @@
 """The ELF network up to its hidden states, with the two heads it owns."""
 
 import functools
+import warnings
 
 import keras
 
@@ -69,7 +70,8 @@ class ELFBackbone(
         num_mode_tokens: int. Defaults to `4`.
         context_signals: list of `ContextSignal` in place of those that the three numbers
             make, see `ContextPrefix`; the numbers are then read from it. Defaults to `None`.
-        dropout: float. Dropout of the middle half of the blocks. Defaults to `0.0`.
+        dropout: float. Dropout of the middle half of the blocks, `depth // 4` to
+            `depth // 4 * 3`: of none where there are fewer than four. Defaults to `0.0`.
         attention_dropout: float. The same for attention weights. Defaults to `0.0`.
         tied_to: an embedding layer or text encoder of width `latent_dim` whose table is
             the unembedding matrix, see `TiedUnembedding`. Defaults to `None`, a matrix of
@@ -133,6 +135,13 @@ class ELFBackbone(
             **exact,
             name="context_prefix",
         )
+        if depth < 4 and (dropout or attention_dropout):
+            warnings.warn(
+                f"Dropout acts in the middle half of the blocks, and with depth={depth} there are "
+                "none: it does nothing. Use 4 blocks or more.",
+                UserWarning,
+                stacklevel=3,
+            )
         blocks = []
         for i in range(depth):
             middle = depth // 4 <= i < depth // 4 * 3

@@ -117,6 +117,12 @@ def test_mixed_bfloat16_keeps_stream_and_heads_in_float32():
         assert 0 < np.abs(as_numpy(out) - want).max() < 0.1 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+def test_dropout_without_a_middle_half_is_told_to_do_nothing(name):
+    with pytest.warns(UserWarning, match="with depth=3 there are none"):
+        small.backbone(depth=3, **{name: 0.1})
+
+
 def test_dropout_is_in_the_middle_half():
     backbone = small.backbone(depth=8, dropout=0.5, attention_dropout=0.25)
     assert [block.attn.dropout for block in backbone.blocks] == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
