@@ -29,14 +29,14 @@ class MaskedTokenModel(KeptState, keras.Model):
             encoder sees, in the mean with that of the masked ones. A masked loss alone teaches
             what fits a place and lets the latents forget what stands there: text could not be
             read back from them. The more it weighs, the more the latents are single words, and
-            the harder is it to write sentences that agree. Defaults to `0.2`; `0.0` is BERT's
+            the harder is it to write sentences that agree. Defaults to `0.15`; `0.0` is BERT's
             loss.
 
     Source: BERT, arXiv 1810.04805 (masked language model); ELF, arXiv 2605.10938
     (ablation: encoder trained from scratch).
     """
 
-    def __init__(self, encoder, mask_probability=0.15, seed=None, unmasked_weight=0.2, **kwargs):
+    def __init__(self, encoder, mask_probability=0.15, seed=None, unmasked_weight=0.15, **kwargs):
         super().__init__(**kwargs)
         self.mask_probability = checks.number(
             "mask_probability", mask_probability, minimum=1e-6, maximum=1
@@ -94,7 +94,7 @@ def pretrain(
     seed=0,
     verbose="auto",
     callbacks=None,
-    unmasked_weight=0.2,
+    unmasked_weight=0.15,
 ):
     """Train an encoder on rows of token ids, then freeze it.
 
