@@ -60,7 +60,7 @@ def main(arguments=None):
     tokenizer = dummy_tokenizer(train)
     preprocessor = keras_elf.ELFPreprocessor(tokenizer, LENGTH, pad_with="end")
     size = tokenizer.vocabulary_size()
-    encoder = TransformerEncoder(size, LATENT, depth=2)
+    encoder = TransformerEncoder(size, LATENT, depth=3)
     statistics = pretrain(
         encoder,
         dict(preprocessor(train)),

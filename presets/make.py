@@ -4,7 +4,7 @@
 
 Run it after a change of a default, of an argument's name or of a figure below. No weights are
 made or allocated. `elf_nano_kjv` is not written here: it is a trained model, made by
-`python -m keras_elf.cli.demo --steps 1500 --encoder-steps 800 --output presets/elf_nano_kjv`.
+`train_elf_nano_kjv.py`.
 """
 
 import json

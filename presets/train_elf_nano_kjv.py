@@ -21,7 +21,6 @@ import csv
 import json
 import os
 import pathlib
-import re
 import shutil
 import time
 
@@ -35,15 +34,12 @@ import keras_elf
 
 SEED = 0
 VOCABULARY, LENGTH, BATCH = 2560, 24, 128
-FEWEST_WORDS, MOST_WORDS = 5, 21
 ENCODER = {"latent_dim": 96, "depth": 2, "num_heads": 4}
 ENCODER_EPOCHS, ENCODER_BATCH = 4, 64
 BACKBONE = {"latent_dim": 96, "depth": 5, "hidden_size": 192, "num_heads": 6, "bottleneck_dim": 64}
 PREFIX = {"num_time_tokens": 2, "num_guidance_tokens": 2, "num_mode_tokens": 2}
 PEAK, AVERAGES = 1e-2, 0.99
-GENERATION = {"num_steps": 32, "self_cond_guidance_scale": 3.0}
-# One verse of so many is never trained on.
-HELD_OUT = 25
+GENERATION = {"num_steps": 64, "self_cond_guidance_scale": 3.0}
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -65,7 +61,8 @@ def main():
         torch.set_flush_denormal(True)
     options.state.mkdir(parents=True, exist_ok=True)
     plan = _plan(options)
-    texts, held_out = clauses()
+    texts = keras_elf.data.king_james_clauses()
+    held_out = keras_elf.data.king_james_clauses(held_out=True)
     preprocessor = _preprocessor(options.state, texts)
     texts, held_out = (_that_fit(t, preprocessor) for t in (texts, held_out))
     print(f"{len(texts):,} clauses to train on, {len(held_out):,} held out", flush=True)
@@ -84,39 +81,6 @@ def main():
     return 0
 
 
-def clauses():
-    """The clauses to train on and those held out, from other verses.
-
-    A verse is cut behind full stops, colons, semicolons, question and exclamation marks; what is
-    still too long is cut at commas. Clauses of 5 to 21 words remain. The first letter becomes a
-    capital, so that each reads as a text of its own; nothing else is changed.
-    """
-    kept, held_out = [], []
-    for number, verse in enumerate(keras_elf.data.king_james_verses()):
-        for sentence in re.split(r"(?<=[.;:?!])\s+", " ".join(verse.split())):
-            for clause in _cut(sentence):
-                if FEWEST_WORDS <= _words(clause) <= MOST_WORDS:
-                    clause = clause[0].upper() + clause[1:]
-                    (held_out if number % HELD_OUT == 0 else kept).append(clause)
-    unseen = set(held_out)
-    return [c for c in kept if c not in unseen], held_out
-
-
-def _cut(sentence):
-    """Parts of at most 21 words, as long as commas allow."""
-    parts, current = [], ""
-    for part in re.split(r"(?<=,)\s+", sentence):
-        if current and _words(current) + _words(part) > MOST_WORDS:
-            parts.append(current)
-            current = ""
-        current = f"{current} {part}".strip()
-    return [*parts, current]
-
-
-def _words(text):
-    return len(re.findall(r"\w+(?:'\w+)*", text))
-
-
 def _preprocessor(state, texts):
     path = state / "tokenizer.spm"
     if not path.exists():
@@ -130,18 +94,9 @@ def _preprocessor(state, texts):
 
 def _that_fit(texts, preprocessor):
     """The clauses of which every word has a piece, and that end within the row."""
-    ids = keras_elf.data.to_token_ids("clauses", texts, preprocessor.tokenizer)
-    blank = preprocessor.tokenizer.token_to_id("\u2581")
-    # A word without a piece is spelled by single letters, behind a piece for the blank alone or
-    # a shorter word: more pieces than words and marks.
-    fits = [
-        blank not in row and len(row) < LENGTH and len(row) == len(re.findall(_PIECES, text))
-        for row, text in zip(ids, texts, strict=True)
-    ]
-    return [text for text, good in zip(texts, fits, strict=True) if good]
-
-
-_PIECES = r"\w+(?:'\w+)*|[^\w\s]"
+    known = set(keras_elf.data.king_james_clauses(preprocessor.tokenizer))
+    known |= set(keras_elf.data.king_james_clauses(preprocessor.tokenizer, held_out=True))
+    return [t for t in texts if t in known and len(preprocessor.tokenizer(t)) < LENGTH]
 
 
 def _encoder(state, rows):

@@ -5,7 +5,7 @@ feeds every backend. Importing it costs NumPy and Keras alone.
 """
 
 from keras_elf.data.batches import TokenBatches
-from keras_elf.data.bible import king_james_verses
+from keras_elf.data.bible import king_james_clauses, king_james_verses
 from keras_elf.data.dataset import TextDataset
 from keras_elf.data.decode import decode_texts
 from keras_elf.data.encode import encode_texts, special_token_ids, to_token_ids
@@ -25,6 +25,7 @@ __all__ = [
     "cut_at_end",
     "decode_texts",
     "encode_texts",
+    "king_james_clauses",
     "king_james_verses",
     "load_dataset",
     "make_rows",

@@ -156,9 +156,9 @@ class Writing:
         sight of the holes.
 
         Published ELF was trained with conditions at the start of a row, or with none: text
-        given in other places is outside of what it has seen. Measured on `elf_nano_kjv`, in
-        whose training nothing was given: of holes of three tokens in the middle of verses
-        it found 6 % of the tokens again, where draws by frequency find 1.3 %.
+        given in other places is outside of what it has seen. Measured on a small model of
+        verses, in whose training nothing was given: of holes of three tokens in the middle of
+        verses it found 6 % of the tokens again, where draws by frequency find 1.3 %.
 
         Args:
             inputs: str or list of str. `<mask:8>` is a hole of eight tokens, `<mask>` of

@@ -100,7 +100,7 @@ def test_wrong_usage_is_one_line_and_code_2(arguments, message, capsys):
         ([*NANO, "--condition", ""], "no condition was given"),
         ([*NANO, "--condition", "x", "--num-samples", "2"], "one for each"),
         ([*NANO, "--infill", "no hole"], "must have one"),
-        ([*NANO, "--infill", "<mask:99>"], "more than the 32 tokens"),
+        ([*NANO, "--infill", "<mask:99>"], "more than the 24 tokens"),
         (["info", "elf_x"], "Presets:"),
         (["info", "tests"], "config.json"),
     ],

@@ -227,4 +227,4 @@ def test_old_shards_go_with_their_preset(saved, tmp_path):
 def test_an_empty_directory_does_not_stand_for_a_preset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elf_nano_kjv").mkdir()
-    assert ELFBackbone.from_preset("elf_nano_kjv").depth == 4
+    assert ELFBackbone.from_preset("elf_nano_kjv").depth == 5
