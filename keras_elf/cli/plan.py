@@ -44,7 +44,7 @@ class Plan:
             256, with which it grows. The following are `None` for what suits the length of the
             run, see `keras_elf.TrainingRecipe.for_run`.
         warmup_steps: int or `None`. warmup_epochs: float or `None`, which comes before it.
-        decay: `"constant"`, `"linear"` (over the last third), `"cosine"` or `None`.
+        decay: `"constant"`, `"linear"` (over the last 70 %), `"cosine"` or `None`.
         ema_momentum: float in [0, 1) or `None`. Decay of the averaged weights.
         global_clipnorm: float above 0. See `keras_elf.optimizers.Muon`.
         save_every_steps, sample_every_steps: int; 0 for never.
@@ -121,6 +121,7 @@ class Plan:
             steps_per_epoch: int.
         """
         from keras_elf.training import TrainingRecipe
+        from keras_elf.training.run_length import DECAY_SHARE
 
         total, said = self.epochs * steps_per_epoch, {"global_clipnorm": self.global_clipnorm}
         if self.peak_learning_rate is not None:
@@ -138,7 +139,7 @@ class Plan:
         elif self.decay is not None or "warmup_steps" in said:
             said["decay"] = self.decay or "linear"
             whole = said["decay"] == "cosine"
-            said["decay_steps"] = None if whole else max(1, min(left, total // 3))
+            said["decay_steps"] = None if whole else max(1, min(left, round(DECAY_SHARE * total)))
         return TrainingRecipe.for_run(total, self.batch_size, **said)
 
 

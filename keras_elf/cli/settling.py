@@ -8,7 +8,9 @@ from keras_elf.cli.plan import Plan
 SMALL_TEXT = 2_000_000
 # The pieces that latents of 64 dimensions tell apart easily.
 FEW_PIECES = 512
-_ENCODER_STEPS = (400, 1000)
+_ENCODER_STEPS = (400, 2000)
+# A step of the encoder costs a tenth of one of the network, and repays its time.
+_ENCODER_SHARE = 2.5
 
 
 def settle(plan: Plan, survey, vocabulary_size, say, lengths=None):
@@ -65,5 +67,5 @@ def settle(plan: Plan, survey, vocabulary_size, say, lengths=None):
         bottleneck_dim=plan.bottleneck_dim or 64,
         hidden_size=plan.hidden_size or (128 if small else 256),
         depth=plan.depth or (4 if small else 6),
-        encoder_steps=plan.encoder_steps or max(fewest, min(most, steps)),
+        encoder_steps=plan.encoder_steps or max(fewest, min(most, round(_ENCODER_SHARE * steps))),
     )

@@ -9,7 +9,7 @@ from keras_elf.optimizers import WarmupSchedule, scaled_learning_rate
 
 SHORT_RUN_PEAK, PUBLISHED_BATCH_SIZE = 1e-2, 512
 WARMUP_SHARE, LONGEST_WARMUP = 0.05, 5_000
-DECAY_SHARE = 1 / 3
+DECAY_SHARE = 0.7
 AVERAGED_SHARE, LARGEST_MOMENTUM = 0.1, 0.9999
 # Runs of this length stand halfway, in logarithms, between the short rule and the published one.
 HALFWAY = 5_000
@@ -26,7 +26,7 @@ def settings_for_run(total_steps, batch_size):
     - peak rate `0.01^s r^(1 - s)`, where r is the published rate of the batch size, 2e-3 at
       512;
     - warm-up over 5 % of the steps, at most 5,000;
-    - linear decay over the last third, down to `(1 - s)` of the peak: to zero in short runs,
+    - linear decay over the last 70 %, down to `(1 - s)` of the peak: to zero in short runs,
       none in long ones;
     - averages over about the last tenth of the run: decay `1 - 1 / (total_steps / 10)` a step,
       at most 0.9999.
