@@ -5,6 +5,7 @@ import keras
 from keras_elf.models.lora import check_optimizer
 from keras_elf.training import FitRun, inputs, run_checks, running
 from keras_elf.training.arguments import (
+    check_counts,
     refuse_float16,
     refuse_for_streams,
     refuse_targets,
@@ -51,7 +52,9 @@ class Fitting(KeptState):
 
         Returns:
             `keras.callbacks.History` with `loss`, `denoise_loss` (squared velocity) and
-            `decode_loss` (nats a token).
+            `decode_loss` (nats a token); after `compile()` without an optimizer and with `x` in
+            memory also `reconstruction_accuracy`, the share of the tokens of a few rows that are
+            read back from their clean latents (see `keras_elf.callbacks.ReconstructionAccuracy`).
 
         Raises:
             ValueError: for data that does not fit the model, under `mixed_float16`, or with
@@ -60,6 +63,7 @@ class Fitting(KeptState):
         if args:
             raise TypeError("`fit` takes only `x` by position: the text is its own target.")
         refuse_targets(kwargs)
+        check_counts(kwargs)
         refuse_float16(self)
         warn_of_unfrozen_encoder(self)
         data = FitData(self, x, batch_size, validation_data, shuffle, kwargs, self._data_epoch)

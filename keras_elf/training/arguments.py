@@ -4,6 +4,7 @@ import warnings
 
 import keras
 
+from keras_elf import checks
 from keras_elf.data import TokenBatches
 from keras_elf.training.batch_checks import without_targets
 
@@ -31,6 +32,14 @@ def warn_of_unfrozen_encoder(model):
         UserWarning,
         stacklevel=3,
     )
+
+
+def check_counts(arguments):
+    """Raise `ValueError` for epochs and steps that are not whole numbers in range."""
+    least = {"epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "validation_steps": 1}
+    for name, minimum in least.items():
+        if arguments.get(name) is not None:
+            checks.integer(name, arguments[name], minimum=minimum)
 
 
 def refuse_targets(arguments):

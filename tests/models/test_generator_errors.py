@@ -393,3 +393,14 @@ def test_untrained_tokenizer_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="untrained"):
         made.save_to_preset(tmp_path / "preset")
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epochs", 1.5), ("epochs", 0), ("initial_epoch", -1)]
+    + [("steps_per_epoch", -1), ("steps_per_epoch", 2.5), ("validation_steps", 0)],
+)
+def test_counts_of_a_run_are_whole_numbers(model, name, value):
+    model.compile(optimizer="sgd")
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number >= .* {value}"):
+        model.fit(["And God said"] * 4, verbose=0, **{name: value})
