@@ -8,7 +8,19 @@ of them the training set does not hold. `compile()` chooses rates and averages b
 run. Beside it stands the accuracy of reading clean latents of held-out sentences: a latent space
 that cannot be read back writes nothing.
 
-Measured with 400 texts: @@TABLE@@
+Measured with 400 texts of one seed each; "read back" is the share of the tokens of held-out
+sentences:
+
+| | grammatical | read back | seconds of one core |
+| --- | --- | --- | --- |
+| PyTorch, seed 0 | 97.0 % | 94.7 % | 297 |
+| JAX, seed 1 | 92.0 % | 98.7 % | 203 |
+| JAX, seed 2 | 97.5 % | 93.5 % | 210 |
+
+From seed to seed the encoder's latents hold more of the single word or more of its place in the
+sentence. The first are read back better, the second are easier to write; `unmasked_weight` of
+`pretrain` moves the balance. With `0.0` 99 % were grammatical, but the encoder then keeps the part
+of speech and blurs which noun it was.
 """
 
 import argparse

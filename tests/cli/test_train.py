@@ -240,4 +240,4 @@ def test_a_file_of_sentences_becomes_a_model_that_writes_sentences(tmp_path, cap
     assert "One text a row of 13 tokens" in said and "for the rest" in said
     assert main(["generate", "--preset", str(output), "--num-samples", "100", "--seed", "0"]) == 0
     texts = capsys.readouterr().out.splitlines()
-    assert len(texts) == 100 and grammar.grammatical_share(texts) >= 0.8
+    assert len(texts) == 100 and grammar.grammatical_share(texts) >= 0.85
