@@ -138,7 +138,7 @@ def measured(case):
 def test_a_file_that_holds_no_record_is_refused_before_the_work(tmp_path, content):
     path = tmp_path / "figures.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match="no record"):
+    with pytest.raises(ValueError, match="not a record"):
         runner.main([*ARGUMENTS, "--json", str(path)])
     assert path.read_text() == content
 

@@ -95,10 +95,13 @@ def test_events_as_tensorflow_reads_them(shared, tmp_path):
     shared.fit([TrainingLog(None, 2, tmp_path)], epochs=1)
     (path,) = tmp_path.iterdir()
     events = [*tf.compat.v1.train.summary_iterator(str(path))]
-    assert events[0].file_version == "brain.Event:2" and events[1].session_log.status == 1
-    assert [event.step for event in events[2:]] == [2, 4, 5]
-    tags = [value.tag for value in events[2].summary.value]
-    assert {"loss", "gradient_norm", "learning_rate", "tokens_per_second"} <= set(tags)
+    assert events[0].file_version == "brain.Event:2"
+    # The start of a session, from which TensorBoard forgets what older files say of later steps.
+    assert [event.step for event in events if event.session_log.status == 1] == [1]
+    values = [(event.step, value.tag) for event in events for value in event.summary.value]
+    assert sorted({step for step, _ in values}) == [2, 4, 5]
+    tags = {tag for step, tag in values if step == 2}
+    assert {"loss", "gradient_norm", "learning_rate", "tokens_per_second"} <= tags
 
 
 def test_the_norm_is_that_of_the_gradient(shared, tmp_path):

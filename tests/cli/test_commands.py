@@ -143,7 +143,17 @@ class Backwards(keras_elf.samplers.ODESampler):
 """
 
 
-def test_parts_of_ones_own(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def known_samplers():
+    from keras_elf.samplers.sampler import SAMPLERS
+
+    before = dict(SAMPLERS)
+    yield
+    for name in set(SAMPLERS) - set(before):
+        del SAMPLERS[name]
+
+
+def test_parts_of_ones_own(known_samplers, tmp_path, monkeypatch, capsys):
     (tmp_path / "own_parts_of_a_test.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -137,7 +137,7 @@ def test_a_failing_export_leaves_what_was_there(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="must be a file"):
         export_denoiser(small.backbone(), tmp_path, 4)
     monkeypatch.setattr(exporting, "_check_numbers", lambda *args: None)
-    with pytest.raises(ValueError, match="no SavedModel"):
+    with pytest.raises(ValueError, match="not a SavedModel"):
         export_denoiser(small.backbone(), tmp_path, 4, format="tf_saved_model")
     with pytest.raises(ValueError, match="Received a file"):
         export_denoiser(small.backbone(), path, 4, format="tf_saved_model")
