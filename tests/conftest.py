@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 import warnings
 
@@ -13,6 +14,9 @@ os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 )
+# Started in the background by a shell, Python ignores the Ctrl-C that some tests send.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 
 

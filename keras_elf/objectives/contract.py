@@ -52,8 +52,8 @@ def check_report(objective, report):
         found = report[name]
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError(
-                f"{name!r} in the report of an objective must be a pair, the mean and how much it "
-                "was measured at; `keras_elf.objectives.mean_of` makes one. Received: "
+                f"{name!r} in the report of {type(objective).__name__} must be a pair, the mean "
+                "and how much was measured; `keras_elf.objectives.mean_of` makes one. Received: "
                 f"{type(found).__name__}"
             )
 
