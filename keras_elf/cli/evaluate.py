@@ -16,7 +16,9 @@ def main(arguments=None):
     import keras_elf.evaluation as evaluation
 
     judge = None if options.judge == "none" else options.judge
-    corpus = None if options.corpus is None else _lines(options.corpus)
+    corpus = None
+    if options.corpus is not None:  # training skips blank lines too
+        corpus = [text for text in _lines(options.corpus) if text.strip()]
     common = {"judge": judge, "seed": options.seed, "corpus": corpus}
     if options.texts is not None:
         references = None if options.references is None else _lines(options.references)
@@ -116,6 +118,8 @@ def _is_json(lines):
 
 
 def _text(line, place):
+    from keras_elf.data.sources.fields import standard_value
+
     try:
         text = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -123,7 +127,7 @@ def _text(line, place):
     text = text.get("text") if isinstance(text, dict) else text
     if not isinstance(text, str):
         raise ValueError(f"{place} must be a str or an object with 'text'")
-    return text
+    return standard_value(place, "text", text)[0]
 
 
 def _parser():

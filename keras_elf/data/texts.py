@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from keras_elf import checks
+from keras_elf.data.sources.files import read_lines
 
 
 class Texts:
@@ -14,7 +15,8 @@ class Texts:
     whose loop is not Python's and loses it.
 
     Args:
-        source: str or path of a UTF-8 text file, one text a line; or an iterable of str.
+        source: str or path of a UTF-8 text file, compressed or not, one text a line; or an
+            iterable of str.
     """
 
     def __init__(self, source):
@@ -25,7 +27,7 @@ class Texts:
                     f"`source` must be a text file or an iterable of str. Received: {source!r}, "
                     "which is not an existing file. Pass a single text as a list."
                 )
-            self.lines = _read_lines(source)
+            self.lines = (line.rstrip("\r\n") for _, line in read_lines(os.fspath(source)))
         elif hasattr(source, "__iter__") and not isinstance(source, (bytes, dict)):
             self.lines = source
         else:
@@ -53,19 +55,6 @@ class Texts:
         except (Exception, KeyboardInterrupt) as error:
             self.error = error
             raise
-
-
-def _read_lines(path):
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                # Editors on Windows put a byte-order mark at the start of a file.
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"`source` {str(path)!r} is not UTF-8 text: line {number}, byte "
-                    f"{error.start}: {error.reason}. Convert the file, for example with iconv."
-                ) from None
 
 
 def draw(sentences, number, seed):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import warnings
 
 from keras_elf import checks
@@ -70,7 +71,7 @@ def train_sentencepiece(
         bytes, the serialised model.
 
     Warns:
-        UserWarning: where the text has joiners, line ends or tabs that the settings lose.
+        UserWarning: where the text has joiners, line ends, tabs or indents that the settings lose.
 
     Raises:
         ValueError: if the corpus holds no text, is not UTF-8 (with the line), or has too few or
@@ -100,12 +101,15 @@ def train_sentencepiece(
         checks.integer("max_sentences", max_sentences, minimum=1)
         sentences = iter(draw(sentences, max_sentences, seed))
     exact = normalization == "identity"
-    lossy = {
-        "zero-width joiners": None if exact else "\u200c\u200d",
-        "line ends and tabs": None if exact and keep_whitespace else "\n\t",
-    }
+    lossy = {}
+    if not exact:
+        lossy["zero-width joiners"] = re.compile("[\u200c\u200d]")
+    if not (exact and keep_whitespace):
+        lossy["line ends and tabs"] = re.compile("[\n\t]")
+    if not keep_whitespace:
+        lossy["indents"] = re.compile("^  ", re.MULTILINE)
     lost = set()
-    sentences = _watched(sentences, {k: set(v) for k, v in lossy.items() if v}, lost)
+    sentences = _watched(sentences, lossy, lost)
     settings = {
         "byte_fallback": byte_fallback,
         "normalization_rule_name": normalization,
@@ -128,11 +132,11 @@ def train_sentencepiece(
     return proto
 
 
-def _watched(sentences, kinds, lost):
-    """The sentences; the names of the `kinds` of characters that some have go into `lost`."""
+def _watched(sentences, patterns, lost):
+    """The sentences; the names of the `patterns` that are found in some go into `lost`."""
     for sentence in sentences:
-        for name, characters in kinds.items():
-            if name not in lost and not characters.isdisjoint(sentence):
+        for name, pattern in patterns.items():
+            if name not in lost and pattern.search(sentence):
                 lost.add(name)
         yield sentence
 

@@ -122,10 +122,12 @@ def script_of(texts):
         for letter in text:
             if letter.isalpha():
                 counts[_script(letter)] += 1
-    if counts["kana"]:
-        counts["unspaced"] += counts["kana"] + counts["Han"]
+    # A third to a half of Japanese letters are kana; Chinese has some in names.
+    kana = counts.pop("kana")
+    counts["unspaced"] += kana
+    if kana > 0.05 * counts["Han"]:
+        counts["unspaced"] += counts["Han"]
         counts["Han"] = 0
-    del counts["kana"]
     return max(counts, key=counts.get)
 
 

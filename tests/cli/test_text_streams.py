@@ -9,6 +9,7 @@ import pytest
 from keras_elf.cli.generate import _conditions
 from keras_elf.cli.main import main
 from keras_elf.data import load_dataset
+from keras_elf.data.sources.lines import CsvSource
 from keras_elf.testing import dummy_tokenizer
 
 pytestmark = pytest.mark.backend_free
@@ -51,6 +52,12 @@ def test_only_line_ends_end_a_line(tmp_path, capsys, monkeypatch, mark):
     assert _conditions(Options) == [text, "three"]
 
 
+def test_a_carriage_return_within_a_field_is_a_character_between_tabs(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_bytes(b"text\tn\r\none\rtwo\t1\r\n")
+    assert [record for _, record in CsvSource([str(file)])] == [{"text": "one\rtwo", "n": "1"}]
+
+
 def test_quotation_marks_are_characters_between_tabs(tmp_path):
     rows = [
         "source\ttarget",
@@ -74,6 +81,18 @@ def test_a_lone_surrogate_is_told_with_its_line(tmp_path, capsys):
     assert main(["train", "--data", str(file), "--output", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "line 2" in said and "lone surrogates" in said
+    assert main(["evaluate", "--judge", "none", "--texts", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert f"{file}:2" in said and "lone surrogates" in said
+
+
+def test_a_corpus_may_have_blank_lines_as_in_training(tmp_path, capsys):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one two\n")
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("one two\n\nthree four\n")
+    report = evaluated(capsys, "--texts", str(texts), "--corpus", str(corpus))
+    assert report["figures"]["openings_distance"] == 0.5
 
 
 def test_letters_that_the_output_lacks_are_escaped_and_told_of(monkeypatch, capsys):

@@ -75,6 +75,7 @@ FILES = {
     "huge.jsonl": (b"[5]\n[99999999999999999999999]\n", "line 2: .*flat list of token ids"),
     "twice.csv": (b"text,text\na,b\n", "line 1: the header names a field twice"),
     "fields.csv": (b"text,n\nab,1\ncd\n", "line 3: 1 fields, where the header has 2"),
+    "mac.csv": (b"text,n\rab,1\r", "mac.csv', line 1: a carriage return"),
     "quote.csv": (b'text,n\n"ab,1\n', "quote.csv', line 2: unexpected end of data"),
     "noheader.csv": (b"ab,1\ncd,2\n", "line 2: `target` must be given"),
     "cut.txt.gz": (gzip.compress(b"ab\n" * 500)[:-9], "cut.txt.gz' is truncated or damaged"),

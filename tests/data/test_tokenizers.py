@@ -116,7 +116,7 @@ def test_empty_file(tmp_path):
 def test_invalid_utf8_names_the_line(tmp_path, max_sentences):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"first line\nsecond line\ncaf\xe9\nfourth\n")
-    with pytest.raises(ValueError, match="latin.txt' is not UTF-8 text: line 3, byte 3"):
+    with pytest.raises(ValueError, match="latin.txt', line 3, byte 3: not UTF-8"):
         train_sentencepiece(path, 50, tmp_path / "out.spm", max_sentences=max_sentences)
     assert os.listdir(tmp_path) == ["latin.txt"]
 
@@ -307,7 +307,7 @@ def test_whole_words_are_reproducible_and_read_without_protobuf(tmp_path):
     assert len({p.piece for p in model.pieces}) == 400
 
 
-@pytest.mark.parametrize("lost", ["می\u200cخواهم", "one\ntwo", "one\ttwo"])
+@pytest.mark.parametrize("lost", ["می\u200cخواهم", "one\ntwo", "one\ttwo", "    one", "one\n  two"])
 def test_what_a_tokenizer_loses_is_told(lost):
     texts = [lost, "many other words are in the text", "and more of them"] * 4
     with pytest.warns(UserWarning, match="does not keep"):

@@ -10,6 +10,7 @@ from keras_elf.evaluation import (
     looping_texts,
     rouge,
 )
+from keras_elf.evaluation.overlap import bleu_tokenizer
 from keras_elf.evaluation.texts import words
 
 pytestmark = pytest.mark.backend_free
@@ -50,6 +51,9 @@ def test_overlap_in_other_scripts():
     reference = ["我们今天去公园散步了"]
     assert 50 < bleu(["我们今天去公园走路了"], reference) < 90
     assert 50 < rouge(["我们今天去公园走路了"], reference)["rouge1"] < 100
+    # A name in kana does not make Chinese text Japanese.
+    mixed = ["我爱你中国人民", "我们今天在优の良品买了很多的东西"]
+    assert bleu_tokenizer(mixed) == "zh" and bleu_tokenizer(JAPANESE) == "char"
     assert 0 < bleu(["本を読みます"], ["本を読みました"]) < 100
     assert rouge(["он читает книгу"], ["он читал книгу"])["rouge1"] == pytest.approx(200 / 3)
     assert exact_match(JAPANESE, JAPANESE) == 1

@@ -113,22 +113,11 @@ class CsvSource(FileSource):
         delimiter = self.delimiter
         if delimiter is None:
             delimiter = "\t" if files.stem_extension(path) == ".tsv" else ","
-        lines = (line for _, line in files.read_lines(path))
-        # With the module's own limit, 128 KiB, whole articles would be errors.
-        csv.field_size_limit(max(csv.field_size_limit(), files.MAX_LINE_BYTES))
-        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-        header, last = None, 0
-        while True:
-            try:
-                row = next(reader, None)
-            except csv.Error as error:
-                raise ValueError(f"{path!r}, line {reader.line_num}: {error}.") from None
-            if row is None:
-                return
-            place, last = f"{path!r}, line {last + 1}", reader.line_num
+        header = None
+        for number, row in _tab_rows(path) if delimiter == "\t" else _csv_rows(path, delimiter):
             if not any(row):
                 continue
+            place = f"{path!r}, line {number}"
             if header is None:
                 header = row
                 if len(set(header)) < len(header):
@@ -139,6 +128,31 @@ class CsvSource(FileSource):
                     f"{place}: {len(row)} fields, where the header has {len(header)}: {header}"
                 )
             yield place, dict(zip(header, row, strict=True))
+
+
+def _tab_rows(path):
+    for number, line in files.read_lines(path):
+        yield number, line.rstrip("\r\n").split("\t")
+
+
+def _csv_rows(path, delimiter):
+    # With the module's own limit, 128 KiB, whole articles would be errors.
+    csv.field_size_limit(max(csv.field_size_limit(), files.MAX_LINE_BYTES))
+    lines = (line for _, line in files.read_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    last = 0
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            reason = str(error)
+            if "new-line character" in reason:  # what it advises is about Python's `open`
+                reason = "a carriage return in a field without quotes. End lines with \\n"
+            raise ValueError(f"{path!r}, line {reader.line_num}: {reason}.") from None
+        if row is None:
+            return
+        yield last + 1, row
+        last = reader.line_num
 
 
 def _starts_with_list(path):
